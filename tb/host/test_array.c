@@ -82,8 +82,10 @@ static void lenets(struct rig *r, uint32_t batch, uint64_t runs) {
   assert_int_equal(facts(r).programs, 2);
   assert_int_equal(facts(r).runs, MEMBERS * runs);
   assert_int_equal(facts(r).batches, 2 * runs);
-  for (unsigned i = 0; i < MEMBERS; ++i)
+  for (unsigned i = 0; i < MEMBERS; ++i) {
+    assert_int_equal(member(r, number[i]).beside, i ? MEMBERS - 1 : 1);
     bed_expect_alone(r->array, number[i], &c[i], runs, r->beside);
+  }
 }
 
 static void test_lenets(void **state) {
@@ -310,6 +312,101 @@ static void test_a_job_fails(void **state) {
   }
 }
 
+/* ---- In the same jobs --------------------------------------------------------------------------
+ */
+
+/* By kernels, so that several go in a job. */
+static struct bed_case adam(struct bed_feed *feed, double rate) {
+  struct bed_case c = small(feed, rate);
+  c.how.optimiser = CT_OPTIMISER_ADAM;
+  c.how.momentum = 0;
+  return c;
+}
+
+/* The last run that was submitted is cancelled: of all whose run it is nobody goes on. */
+static void test_a_job_of_several_fails(void **state) {
+  (void)state;
+  for (unsigned after = 0; after < 8; after += 3) {
+    struct rig r;
+    struct bed_feed feed = feed_of(1), other = feed_of(2);
+    unsigned failed = 0;
+    rig_open(&r, "sim:", NULL);
+    struct saboteur s = {.dev = r.dev, .after = after};
+    const struct bed_case c[5] = {adam(&feed, 0.01), adam(&feed, 0.02), adam(&feed, 0.03),
+                                  adam(&other, 0.01), adam(&other, 0.02)};
+    for (int i = 0; i < 5; ++i)
+      bed_join(r.array, r.dev, &c[i]);
+    assert_int_equal(ct_array_run(r.array, 8, &(struct ct_watch){sabotage, &s}), CT_OK);
+    for (uint32_t i = 1; i <= 5; ++i) {
+      const struct ct_member_info info = member(&r, i);
+      assert_int_equal(info.beside, i <= 3 ? 3 : 2);
+      assert_int_equal(info.state, member(&r, i <= 3 ? 1 : 4).state);
+      failed += info.state == CT_MEMBER_FAILED;
+      if (info.state == CT_MEMBER_READY) bed_expect_alone(r.array, i, &c[i - 1], 8, r.beside);
+    }
+    assert_true(failed == 2 || failed == 3);
+    rig_close(&r);
+  }
+}
+
+/* One in the middle diverges: what is left of the rank are two parts, and one rank in the next
+ * call. Who leaves makes no difference to the others. */
+static void test_one_of_several_ends(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  struct bed_case c[7];
+  (void)state;
+  rig_open(&r, "emu:", NULL);
+  for (int i = 0; i < 7; ++i) {
+    c[i] = adam(&feed, 0.01 * (i + 1));
+    c[i].how.beta1 = 0.5 + 0.05 * i;
+    c[i].how.epsilon = 1e-6 * (i + 1);
+    bed_join(r.array, r.dev, &c[i]);
+  }
+  run(&r, 1);
+  assert_int_equal(member(&r, 1).beside, 7);
+  ct_network *n = ct_array_network(r.array, 4);
+  const float bias[24] = {INFINITY};
+  assert_int_equal(ct_network_write(n, ct_graph_find(ct_network_graph(n), "fc1.bias"), bias, 24),
+                   CT_OK);
+  run(&r, 6);
+  assert_int_equal(member(&r, 4).state, CT_MEMBER_DIVERGED);
+  assert_int_equal(member(&r, 1).beside, 3);
+  run(&r, 1);
+  assert_int_equal(member(&r, 1).beside, 6);
+  assert_int_equal(ct_array_leave(r.array, 2), CT_OK);
+  assert_int_equal(ct_array_limit(r.array, 7, 9), CT_OK);
+  run(&r, 4);
+  assert_int_equal(member(&r, 4).runs, 3);
+  assert_int_equal(member(&r, 1).beside, 4);
+  for (uint32_t i = 1; i <= 7; ++i)
+    if (i != 2 && i != 4) bed_expect_alone(r.array, i, &c[i - 1], i == 7 ? 9 : 12, r.beside);
+  rig_close(&r);
+}
+
+/* Of one that is left the rank goes; apart there are none. */
+static void test_ranks(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  const struct bed_case c[2] = {adam(&feed, 0.01), adam(&feed, 0.02)};
+  (void)state;
+  for (int apart = 0; apart < 2; ++apart) {
+    rig_open(&r, "emu:", &(struct ct_array_options){.apart = apart});
+    for (int i = 0; i < 12; ++i)
+      bed_join(r.array, r.dev, &c[i % 2]);
+    run(&r, 3);
+    assert_int_equal(member(&r, 1).beside, apart ? 1 : 6);
+    const struct ct_network *n = ct_array_network(r.array, 1);
+    assert_int_equal(n->rank != NULL, !apart);
+    for (uint32_t i = 2; i <= 12; ++i)
+      assert_int_equal(ct_array_leave(r.array, i), CT_OK);
+    run(&r, 3);
+    assert_true(!n->rank || n->rank->slots == 1);
+    bed_expect_alone(r.array, 1, &c[0], 6, r.beside);
+    rig_close(&r);
+  }
+}
+
 /* ---- Stopping, going on ------------------------------------------------------------------------
  */
 
@@ -448,6 +545,18 @@ static void check_all(struct rig *r, const struct drawn *d) {
     if (d[i].number) bed_expect_alone(r->array, d[i].number, &d[i].c, d[i].runs, r->beside);
 }
 
+/* Half of them are like another one, so that they can run in the same jobs. */
+static void draw_member(const struct drawn *d, struct bed_case *c, struct bed_feed *feed,
+                        ct_rng *rng) {
+  const struct drawn *other = &d[ct_rng_below(rng, MOST)];
+  if (other->number && ct_rng_percent(rng, 60)) {
+    bed_draw_kin(c, &other->c, rng);
+    return;
+  }
+  bed_draw_case(c, rng);
+  c->feed = &feed[ct_rng_below(rng, FEEDS)];
+}
+
 static void random_round(struct rig *r, struct drawn *d, struct bed_feed *feed, ct_rng *rng) {
   for (unsigned i = 0; i < MOST; ++i) {
     if (d[i].number && ct_rng_percent(rng, 25)) {
@@ -455,8 +564,7 @@ static void random_round(struct rig *r, struct drawn *d, struct bed_feed *feed, 
       d[i].number = 0;
     }
     if (d[i].number || !ct_rng_percent(rng, 60)) continue;
-    bed_draw_case(&d[i].c, rng);
-    d[i].c.feed = &feed[ct_rng_below(rng, FEEDS)];
+    draw_member(d, &d[i].c, feed, rng);
     d[i].number = bed_join(r->array, r->dev, &d[i].c);
     d[i].runs = 0;
   }
@@ -464,6 +572,7 @@ static void random_round(struct rig *r, struct drawn *d, struct bed_feed *feed, 
 
 static void test_random(void **state) {
   ct_rng rng = ct_rng_make(77);
+  unsigned together = 0;
   (void)state;
   for (int n = ct_tb_draws(12); n > 0; --n) {
     struct rig r;
@@ -478,11 +587,15 @@ static void test_random(void **state) {
       random_round(&r, d, feed, &rng);
       run(&r, runs);
       for (unsigned i = 0; i < MOST; ++i)
-        if (d[i].number) goes_on(&d[i], runs, ahead);
+        if (d[i].number) {
+          goes_on(&d[i], runs, ahead);
+          together += member(&r, d[i].number).beside > 1;
+        }
     }
     check_all(&r, d);
     rig_close(&r);
   }
+  assert_true(together > 0);
 }
 
 /* ---- Calls that are refused --------------------------------------------------------------------
@@ -597,6 +710,9 @@ int main(void) {
       cmocka_unit_test(test_a_weight_is_not_finite),
       cmocka_unit_test(test_a_feed_fails),
       cmocka_unit_test(test_a_job_fails),
+      cmocka_unit_test(test_a_job_of_several_fails),
+      cmocka_unit_test(test_one_of_several_ends),
+      cmocka_unit_test(test_ranks),
       cmocka_unit_test(test_stopping),
       cmocka_unit_test(test_limits),
       cmocka_unit_test(test_files),

@@ -158,20 +158,20 @@ static uint64_t region(const struct ct_compiled *c, const struct rig *r, unsigne
 static void prove(const struct rig *r, const struct ct_compiled *c, const struct ct_stage *s,
                   uint32_t spm_words) {
   char why[256];
-  for (size_t i = 0; i < s->group.count; ++i) {
-    struct ct_racecheck check = {.cmds = s->group.job[i].cmd,
-                                 .count = s->group.job[i].count,
+  for (size_t i = 0; i < s->group.codes.count; ++i) {
+    struct ct_racecheck check = {.cmds = s->group.codes.job[i].cmd,
+                                 .count = s->group.codes.job[i].count,
                                  .spm_words = spm_words,
                                  .depth = 16,
                                  .spm_holds_data = i > 0};
     uint32_t at = 32;
-    for (unsigned reg = 1; reg < CT_ARG_SCALAR; ++reg) {
+    for (unsigned reg = 1; reg < ct_compiled_passes(c); ++reg) {
       check.args[reg - 1] = at;
       at += (uint32_t)region(c, r, reg);
     }
     check.dram_units = at;
-    check.args[CT_ARG_PASSES - 1] = r->members / s->round;
-    for (check.eager = 0; check.eager <= 6 && check.args[CT_ARG_PASSES - 1]; ++check.eager)
+    check.args[ct_compiled_passes(c) - 1] = r->members / s->group.round;
+    for (check.eager = 0; check.eager <= 6 && check.args[ct_compiled_passes(c) - 1]; ++check.eager)
       if (!ct_racecheck(&check, NULL, why, sizeof why))
         fail_msg("%s (%s), job %zu: %s: %s", s->node, s->op, i, why, r->text);
   }
@@ -185,7 +185,7 @@ static void prove_all(const struct rig *r, uint32_t words, uint32_t cols, size_t
   const int err = ct_compile(r->b.g, &options, &c);
   for (size_t i = 0; i < c.stages && !err; ++i) {
     found[0] += c.stage[i].codes.count > 0;
-    found[1] += c.stage[i].round > 0;
+    found[1] += c.stage[i].group.round > 0;
     prove(r, &c, &c.stage[i], words);
   }
   assert_true(err == CT_OK || err == CT_ERR_NO_SPACE);

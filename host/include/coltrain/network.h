@@ -153,16 +153,22 @@ struct ct_members {
   uint64_t step;         /* counted from 0 */
   const uint64_t *steps; /* of each of these members; NULL: step. Where gradients accumulate all are
                             as far in their step */
-  const struct ct_schedule *schedules; /* of each; NULL: the graph's */
+  const struct ct_schedule *schedules; /* of each; NULL: those of `updates` */
   uint64_t cycle;                      /* when it begins: as in struct ct_run */
   void *user;                          /* comes back in the event */
-  uintptr_t reserved[4];               /* 0 */
+  const struct ct_optimise *updates;   /* of each: schedule, momentum, weight decay (if the graph's
+                                          weights decay: above 0), Adam's betas and epsilon in place
+                                          of the graph's; what else it says is not looked at. NULL:
+                                          the graph's */
+  uintptr_t reserved[3];               /* 0 */
 };
 
 /* As ct_network_run() and ct_network_submit(). One that is submitted is one CT_EVENT_RUN, so its
  * jobs must fit the queue together; CT_ERR_BUSY while a run of some of its members is under way,
  * but others may be. A failure may have changed some members and not others: in
- * which order their jobs run is not said. CT_ERR_ARG: there are not so many members. */
+ * which order their jobs run is not said. CT_ERR_ARG: there are not so many members,
+ * or weights of one shall not decay while the graph's do. CT_ERR_UNSUPPORTED: updates are given,
+ * but the graph has more than ten numbers of a run, which are constants of its programs then. */
 int ct_network_run_members(ct_network *network, const struct ct_members *run);
 int ct_network_submit_members(ct_network *network, const struct ct_members *run, uint64_t *tag);
 

@@ -110,10 +110,9 @@ unsigned ct_scalar_reg(struct ct_compiler *c, enum ct_scalar_kind kind, const st
   }
   const struct ct_scalar *same = find(o, &s);
   if (same) return same->reg;
-  const size_t most = c->options->members ? CT_MEMBER_SCALARS : CT_SCALARS;
-  if (o->scalars == most) {
+  if (o->scalars == CT_SCALARS) {
     c->full = !o->fixed;
-    ct_compile_miss(c, n, "the network has more than %zu numbers of a run", most);
+    ct_compile_miss(c, n, "the network has more than %d numbers of a run", CT_SCALARS);
     return 0;
   }
   s.reg = CT_ARG_FIRST + CT_EXTERNALS + (unsigned)o->scalars;
@@ -149,6 +148,37 @@ float ct_compiled_scalar(const struct ct_scalar *s, uint64_t run) {
       return 1 - (float)s->value;
     default:
       return (float)s->value;
+  }
+}
+
+static double or_else(double x, double fallback) {
+  return x == 0 ? fallback : x;
+}
+
+void ct_compiled_update(struct ct_scalar *s, const struct ct_optimise *how) {
+  s->schedule = how->schedule;
+  switch (s->kind) {
+    case CT_SCALAR_MOMENTUM:
+      s->value = how->momentum;
+      break;
+    case CT_SCALAR_DECAY:
+      s->value = how->weight_decay;
+      break;
+    case CT_SCALAR_STEP:
+    case CT_SCALAR_BETA1:
+    case CT_SCALAR_REST1:
+      s->value = or_else(how->beta1, 0.9);
+      break;
+    case CT_SCALAR_ROOT:
+    case CT_SCALAR_BETA2:
+    case CT_SCALAR_REST2:
+      s->value = or_else(how->beta2, 0.999);
+      break;
+    case CT_SCALAR_EPSILON:
+      s->value = or_else(how->epsilon, 1e-8);
+      break;
+    default:
+      break;
   }
 }
 

@@ -73,6 +73,10 @@ struct ct_room {
   struct ct_seat scratch;       /* what every kernel may write and nobody reads behind it */
   uint64_t scratch_units;       /* one at least; see ct_kernel_pool_scratch() */
 };
+/* The last register that may name a number: for members others take their place. */
+static inline unsigned ct_room_numbers(const struct ct_room *room) {
+  return room->group ? CT_NUM_ARGS : room->args;
+}
 
 /* ---- Tile by tile: element-wise operators, alone or behind a product ---- */
 

@@ -94,23 +94,89 @@ static int make_flight(struct ct_array *a) {
   return CT_OK;
 }
 
-static int submit(struct ct_array *a, struct ct_array_member *m, struct ct_array_batch *b) {
-  ct_frame *frame = m->frame[m->next % m->ahead];
-  const struct ct_run run = {.frame = frame, .queue = CT_TRAINING, .step = m->next};
+/* ---- Rows of members ------------------------------------------------------------------------ */
+
+/* Whether the neighbour can begin the same run, on the same batch. */
+static int may_join(struct ct_array *a, const struct ct_array_member *m,
+                    struct ct_array_member *other, bool *may) {
+  *may = false;
+  if (!other || other->next != m->next || !ct_array_same_feed(&other->feed, &m->feed)) return CT_OK;
+  return may_begin(a, other, may);
+}
+
+/* The member, and all in the slots in front of it and behind it that go with it. */
+static int find_row(struct ct_array *a, struct ct_array_member *m, struct ct_array_row *row) {
+  struct ct_array_member *first = m, *next;
+  bool may = true;
+  int err = CT_OK;
+  while (!err && may) {
+    next = ct_array_neighbour(a, first, -1);
+    err = may_join(a, m, next, &may);
+    if (may) first = next;
+  }
+  row->count = 0;
+  for (may = true; !err && may && row->count < CT_MEMBERS_AT_ONCE;) {
+    row->member[row->count++] = first;
+    first = ct_array_neighbour(a, first, 1);
+    err = may_join(a, m, first, &may);
+  }
+  return err;
+}
+
+/* A row that lacks a job's room in the queue is cut; of the members that stay, m is one. */
+static void cut_row(struct ct_array_row *row, const struct ct_array_member *m) {
+  const uint32_t left = row->count / 2;
+  uint32_t at = 0;
+  while (row->member[at] != m)
+    ++at;
+  const uint32_t from = at < left ? 0 : row->count - left;
+  for (uint32_t i = 0; i < left; ++i)
+    row->member[i] = row->member[from + i];
+  row->count = left;
+}
+
+static int submit_row(const struct ct_array_row *row, uint64_t *tag) {
+  ct_network *network[CT_MEMBERS_AT_ONCE];
+  ct_frame *frame[CT_MEMBERS_AT_ONCE];
+  const struct ct_array_member *first = row->member[0];
+  const uint32_t at = (uint32_t)(first->next % first->ahead);
+  for (uint32_t i = 0; i < row->count; ++i) {
+    network[i] = row->member[i]->network;
+    frame[i] = row->member[i]->frame[at];
+  }
+  if (row->count > 1)
+    return ct_rank_submit(&(struct ct_rank_run){network, frame, row->count, first->next}, tag);
+  const struct ct_run run = {.frame = frame[0], .queue = CT_TRAINING, .step = first->next};
+  return ct_network_submit(network[0], &run, tag);
+}
+
+/* All of a row read the batch of its member m. */
+static int submit(struct ct_array *a, struct ct_array_row *row, const struct ct_array_member *m,
+                  struct ct_array_batch *b) {
+  const uint32_t at = (uint32_t)(m->next % m->ahead);
   uint64_t tag = 0;
-  const int err = ct_network_submit(m->network, &run, &tag);
+  for (uint32_t i = 0; i < row->count; ++i)
+    ct_frame_lend(row->member[i]->frame[at], &b->at);
+  int err = submit_row(row, &tag);
+  for (; err == CT_ERR_NO_SPACE && row->count > 1; err = submit_row(row, &tag))
+    cut_row(row, m);
   if (err) return err;
   b->used = ++a->submitted;
   ++b->uses;
-  a->flight[a->flights++] = (struct ct_array_flight){m, frame, b, m->next, tag};
-  ++m->next;
-  ++m->under_way;
+  a->flight[a->flights++] = (struct ct_array_flight){*row, at, b, m->next, tag};
+  for (uint32_t i = 0; i < row->count; ++i) {
+    ++row->member[i]->next;
+    ++row->member[i]->under_way;
+    row->member[i]->info.beside = row->count;
+  }
   return CT_OK;
 }
 
-/* One of a member. *begun: it has. CT_ERR_FULL: the queue has no room for it. */
+/* One of a member, and of those beside it. *begun: it has. CT_ERR_FULL: the queue has no room for
+ * it. */
 static int begin(struct ct_array *a, struct ct_array_member *m, bool *begun) {
   struct ct_array_batch *batch = NULL;
+  struct ct_array_row row = {.count = 0};
   bool may, own = false;
   *begun = false;
   int err = may_begin(a, m, &may);
@@ -122,7 +188,8 @@ static int begin(struct ct_array *a, struct ct_array_member *m, bool *begun) {
     return CT_OK;
   }
   if (err || !batch) return err;
-  err = submit(a, m, batch);
+  err = find_row(a, m, &row);
+  if (!err) err = submit(a, &row, m, batch);
   *begun = !err;
   return err;
 }
@@ -149,37 +216,49 @@ static int begin_all(struct ct_array *a, bool *full) {
  */
 
 /* Whose loss cannot be read is not known to go on as it would alone. */
-static int note(struct ct_array *a, const struct ct_array_flight *f, int error,
+static int note(struct ct_array *a, const struct ct_array_flight *f, uint32_t i, int error,
                 struct ct_member_run *run) {
-  struct ct_array_member *m = f->member;
-  const int err = error ? CT_OK : ct_frame_read(f->frame, m->loss, &run->loss, 1);
+  struct ct_array_member *m = f->row.member[i];
+  const int err = error ? CT_OK : ct_frame_read(m->frame[f->frame], m->loss, &run->loss, 1);
   if (error || err) fail(m, f->run, error ? error : err);
   if (err) return err;
   if (!error && m->info.state == CT_MEMBER_READY && !isfinite(run->loss)) diverge(m, f->run);
   m->info.loss = run->loss;
-  if (run->end != CT_NO_CYCLE) m->info.cycles += run->end - run->start;
+  if (run->end != CT_NO_CYCLE) m->info.cycles += (run->end - run->start) / f->row.count;
   run->state = m->info.state;
   ++a->ended;
   return CT_OK;
 }
 
-/* The oldest run has ended that way. */
-static int land(struct ct_array *a, const struct ct_event *event, const struct ct_watch *watch) {
-  const struct ct_array_flight f = a->flight[0];
-  for (size_t i = 1; i < a->flights; ++i)
-    a->flight[i - 1] = a->flight[i];
-  --a->flights;
-  --f.batch->uses;
-  if (!f.member) return CT_OK;
-  --f.member->under_way;
-  struct ct_member_run run = {.number = f.member->number,
-                              .run = f.run,
+/* That of one of its members. */
+static int land_one(struct ct_array *a, const struct ct_array_flight *f, uint32_t i,
+                    const struct ct_event *event, const struct ct_watch *watch) {
+  struct ct_array_member *m = f->row.member[i];
+  if (!m) return CT_OK;
+  --m->under_way;
+  struct ct_member_run run = {.number = m->number,
+                              .run = f->run,
                               .error = event->error,
                               .loss = NAN,
                               .start = event->start,
                               .end = event->end};
-  const int err = note(a, &f, event->error, &run);
+  const int err = note(a, f, i, event->error, &run);
   if (!err && watch && watch->ended && watch->ended(watch->arg, &run)) a->stop = true;
+  return err;
+}
+
+/* The oldest run has ended that way. */
+static int land(struct ct_array *a, const struct ct_event *event, const struct ct_watch *watch) {
+  const struct ct_array_flight f = a->flight[0];
+  int err = CT_OK;
+  for (size_t i = 1; i < a->flights; ++i)
+    a->flight[i - 1] = a->flight[i];
+  --a->flights;
+  --f.batch->uses;
+  for (uint32_t i = 0; i < f.row.count; ++i) {
+    const int one = land_one(a, &f, i, event, watch);
+    if (!err) err = one;
+  }
   return err;
 }
 
@@ -206,6 +285,8 @@ int ct_array_run(ct_array *a, uint64_t runs, const struct ct_watch *watch) {
     m->goal = runs > CT_NO_CYCLE - m->next ? CT_NO_CYCLE : m->next + runs;
     if (m->goal > m->limit) m->goal = m->limit;
   }
+  if (!a->apart && !a->flights) err = ct_array_ranks(a);
+  if (err) return err;
   for (;;) {
     bool full;
     err = begin_all(a, &full);

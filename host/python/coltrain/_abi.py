@@ -713,12 +713,14 @@ class ct_array_options(ctypes.Structure):
 
     ahead: int
     look: int
+    apart: bool
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
         ("ahead", ctypes.c_uint32),
         ("look", ctypes.c_uint32),
-        ("reserved", ctypes.c_size_t * 6),
+        ("apart", ctypes.c_bool),
+        ("reserved", ctypes.c_size_t * 5),
     ]
 
 
@@ -747,6 +749,7 @@ class ct_member_info(ctypes.Structure):
     bytes: int
     cycles: int
     user: int | None
+    beside: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -760,7 +763,8 @@ class ct_member_info(ctypes.Structure):
         ("bytes", ctypes.c_uint64),
         ("cycles", ctypes.c_uint64),
         ("user", ctypes.c_void_p),
-        ("reserved", ctypes.c_size_t * 4),
+        ("beside", ctypes.c_uint64),
+        ("reserved", ctypes.c_size_t * 3),
     ]
 
 
@@ -1016,32 +1020,6 @@ class ct_reference(ctypes.Structure):
     ]
 
 
-class ct_members(ctypes.Structure):
-    """struct ct_members."""
-
-    first: int
-    count: int
-    queue: int
-    step: int
-    steps: ctypes._Pointer[ctypes.c_uint64]
-    schedules: ctypes._Pointer[ct_schedule]
-    cycle: int
-    user: int | None
-    reserved: ctypes.Array[ctypes.c_size_t]
-
-    _fields_ = [
-        ("first", ctypes.c_uint32),
-        ("count", ctypes.c_uint32),
-        ("queue", ctypes.c_int),
-        ("step", ctypes.c_uint64),
-        ("steps", ctypes.POINTER(ctypes.c_uint64)),
-        ("schedules", ctypes.POINTER(ct_schedule)),
-        ("cycle", ctypes.c_uint64),
-        ("user", ctypes.c_void_p),
-        ("reserved", ctypes.c_size_t * 4),
-    ]
-
-
 class ct_model_info(ctypes.Structure):
     """struct ct_model_info."""
 
@@ -1065,6 +1043,34 @@ class ct_model_info(ctypes.Structure):
         ("training", ct_training),
         ("prepared", ctypes.c_bool),
         ("reserved", ctypes.c_size_t * 8),
+    ]
+
+
+class ct_members(ctypes.Structure):
+    """struct ct_members."""
+
+    first: int
+    count: int
+    queue: int
+    step: int
+    steps: ctypes._Pointer[ctypes.c_uint64]
+    schedules: ctypes._Pointer[ct_schedule]
+    cycle: int
+    user: int | None
+    updates: ctypes._Pointer[ct_optimise]
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("first", ctypes.c_uint32),
+        ("count", ctypes.c_uint32),
+        ("queue", ctypes.c_int),
+        ("step", ctypes.c_uint64),
+        ("steps", ctypes.POINTER(ctypes.c_uint64)),
+        ("schedules", ctypes.POINTER(ct_schedule)),
+        ("cycle", ctypes.c_uint64),
+        ("user", ctypes.c_void_p),
+        ("updates", ctypes.POINTER(ct_optimise)),
+        ("reserved", ctypes.c_size_t * 3),
     ]
 
 
