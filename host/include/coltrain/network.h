@@ -217,11 +217,17 @@ int ct_network_answers_create(ct_network *network, size_t count, ct_answers **an
 int ct_network_save(ct_network *network, const char *path);
 
 /* A network from a file, on any device. options NULL, or mantissa or seed 0: those that it had; it
- * is by kernels if it was, or if that is asked for.
+ * is by kernels if it was, or if that is asked for. All members begin with what the file has.
  * *network is NULL on failure: CT_ERR_NOT_FOUND, CT_ERR_PERMISSION, CT_ERR_IO, CT_ERR_FORMAT (the
  * sentence names file and reason), and as ct_network_create(). */
 int ct_network_load(ct_device *dev, const char *path, const struct ct_network_options *options,
                     ct_network **network);
+
+/* Weights, states and how far training has come from a file into the network, or its selected
+ * member. The file's graph may differ in schedules and attributes of updates alone; the network's
+ * hold. CT_ERR_ARG: it is of another one; CT_ERR_BUSY while runs with the network's own weights are
+ * under way; errors of files as ct_network_load(). */
+int ct_network_restore(ct_network *network, const char *path);
 
 /* What is known of a network. */
 struct ct_network_info {

@@ -54,7 +54,7 @@ enum { CT_MEMBERS = 256 };
 struct ct_network_member {
   uint64_t steps, drawn, epochs;
   bool stale;
-  size_t runs; /* of several members, under way */
+  size_t runs; /* under way, with its own weights */
 };
 
 /* The copies by which a version of another network's weights is made. */

@@ -279,6 +279,16 @@ static void fill_in(struct ct_network_options *how, const struct ct_network_file
   if (choose) how->like = choose->like(choose->arg, f->graph, how);
 }
 
+/* Of each member the same. */
+static int fill_all(ct_network *n, const struct ct_network_file *f, const char *path) {
+  int err = CT_OK;
+  for (uint32_t m = n->members; m-- > 0 && !err;) {
+    err = ct_network_select(n, m);
+    if (!err) err = fill(n, f, path);
+  }
+  return err;
+}
+
 int ct_network_load_like(ct_device *dev, const char *path, const struct ct_network_options *options,
                          const struct ct_network_choice *choose, ct_network **network) {
   struct ct_network_file f = {.graph = NULL};
@@ -291,7 +301,7 @@ int ct_network_load_like(ct_device *dev, const char *path, const struct ct_netwo
   if (!err) err = ct_network_file_parse(dev, path, data, size, &f);
   if (!err) fill_in(&how, &f, choose);
   if (!err) err = ct_network_make(dev, f.graph, &how, choose && choose->bare, &n);
-  if (!err) err = fill(n, &f, path);
+  if (!err) err = fill_all(n, &f, path);
   ct_network_file_free(&f);
   free(data);
   if (err)
@@ -309,4 +319,29 @@ int ct_network_load(ct_device *dev, const char *path, const struct ct_network_op
   CT_NEED(dev, path);
   CT_NEED(dev, network);
   return ct_network_load_like(dev, path, options, NULL, network);
+}
+
+static int check_kin(ct_network *n, const struct ct_network_file *f, const char *path) {
+  if (f->mantissa == 8 - n->narrow &&
+      ct_compiled_suits(&n->shared->compiled, n->shared->graph, f->graph))
+    return CT_OK;
+  return ct_fail(n->dev, CT_ERR_ARG,
+                 "%s is of another network: more than numbers of its updates differ", path);
+}
+
+int ct_network_restore(ct_network *n, const char *path) {
+  struct ct_network_file f = {.graph = NULL};
+  uint8_t *data = NULL;
+  size_t size = 0;
+  int err = ct_check_network(n);
+  if (err) return err;
+  CT_NEED(n->dev, path);
+  err = ct_network_still(n, false, "restored");
+  if (!err) err = ct_file_read(n->dev, path, &data, &size);
+  if (!err) err = ct_network_file_parse(n->dev, path, data, size, &f);
+  if (!err) err = check_kin(n, &f, path);
+  if (!err) err = fill(n, &f, path);
+  ct_network_file_free(&f);
+  free(data);
+  return err;
 }

@@ -101,8 +101,10 @@ static int check_neighbours(ct_network *n, enum ct_queue queue) {
 
 /* ---- Masks of dropout ----------------------------------------------------------------------- */
 
-/* Whether a run reads them: with its own weights, as check_weights() says; publishing does not. */
+/* Whether a run reads them, of the selected member: with its own weights, as check_weights() says;
+ * publishing does not. */
 static bool masks_are_read(const ct_network *n) {
+  if (n->members > 1) return n->compiled.masks && n->member[n->selected].runs > 0;
   return n->compiled.masks && n->own_runs[CT_INFERENCE] + n->own_runs[CT_TRAINING] > n->published;
 }
 
@@ -264,6 +266,7 @@ static void landed(void *arg, const struct ct_event *event) {
     ct_weights_drop(f->weights, CT_WEIGHTS_READ);
   } else {
     --n->own_runs[f->queue];
+    --n->member[f->member].runs;
     if (!event->error) ct_network_note_run(n, f->member, 1);
   }
   if (f->frame)
@@ -276,10 +279,12 @@ static void landed(void *arg, const struct ct_event *event) {
 
 static void take_off(const struct flight *f) {
   ++f->n->refs;
-  if (f->weights)
+  if (f->weights) {
     ct_weights_take(f->weights, CT_WEIGHTS_READ);
-  else
+  } else {
     ++f->n->own_runs[f->queue];
+    ++f->n->member[f->member].runs;
+  }
   if (f->frame)
     ct_frame_take(f->frame);
   else

@@ -1255,6 +1255,7 @@ class Library:
     ct_network_answers_create: Callable[..., int]
     ct_network_save: Callable[..., int]
     ct_network_load: Callable[..., int]
+    ct_network_restore: Callable[..., int]
     ct_network_info: Callable[..., int]
     ct_network_set_epochs: Callable[..., None]
     ct_network_stages: Callable[..., int]
@@ -1429,6 +1430,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_network_answers_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p)]),
     "ct_network_save": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
     "ct_network_load": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ct_network_options), ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_network_restore": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
     "ct_network_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_network_info)]),
     "ct_network_set_epochs": (None, [ctypes.c_void_p, ctypes.c_uint64]),
     "ct_network_stages": (ctypes.c_size_t, [ctypes.c_void_p]),
