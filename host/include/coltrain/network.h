@@ -271,7 +271,7 @@ struct ct_network_stage {
   uint64_t beside; /* cycles more that its jobs can take beside training (PRIORITY, a memory of
                       16 bytes a cycle); CT_NO_CYCLE: not known */
   uint32_t round;  /* members that a pass of its loop takes; 0: they run one after the other */
-  uintptr_t reserved[1];
+  uint64_t busy;   /* cycles of the expected ones in which the unit works that works most */
 };
 
 /* How many stages there are; copies the facts of one. CT_ERR_NOT_FOUND beyond the last. */

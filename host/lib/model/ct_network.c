@@ -130,6 +130,8 @@ static int expect(ct_network *n, const struct ct_codes *codes, struct ct_network
     core.ahead = *ahead = one.tail;
   }
   part->expected = all.total;
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
+    if (all.busy[u] > part->busy) part->busy = all.busy[u];
   part->bound = codes->count ? ct_cycles_by_name(ct_cycles_bound(&all)) : "";
   return CT_OK;
 }
@@ -553,6 +555,7 @@ int ct_network_stage(ct_network *n, size_t index, struct ct_network_stage *stage
                                      .cycles = p->cycles,
                                      .commands = p->commands,
                                      .expected = p->expected,
+                                     .busy = p->busy,
                                      .beside = p->beside,
                                      .bound = p->bound ? p->bound : "",
                                      .round = group->stage ? group->stage[index].how.round : 0};

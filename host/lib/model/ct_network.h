@@ -28,7 +28,7 @@
 
 struct ct_network_part {
   struct ct_programs programs;
-  uint64_t rows, cycles, commands, expected, beside;
+  uint64_t rows, cycles, commands, expected, busy, beside;
   const char *bound;
 };
 

@@ -685,7 +685,7 @@ class ct_network_stage(ctypes.Structure):
     runs: int
     beside: int
     round: int
-    reserved: ctypes.Array[ctypes.c_size_t]
+    busy: int
 
     _fields_ = [
         ("node", ctypes.c_void_p),
@@ -704,7 +704,7 @@ class ct_network_stage(ctypes.Structure):
         ("runs", ctypes.c_uint32),
         ("beside", ctypes.c_uint64),
         ("round", ctypes.c_uint32),
-        ("reserved", ctypes.c_size_t * 1),
+        ("busy", ctypes.c_uint64),
     ]
 
 

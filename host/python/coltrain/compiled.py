@@ -71,6 +71,8 @@ class Stage:
     """Of so many it is part of the last: updates where gradients accumulate; 1: of each."""
     round: int
     """Members that a pass of its loop takes; 0: they run one after the other."""
+    busy: int
+    """Cycles of the expected ones in which the unit works that works most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,6 +419,7 @@ class Compiled(Served):
                     cycles=cycle_of(raw.cycles),
                     expected=cycle_of(raw.expected),
                     beside=cycle_of(raw.beside),
+                    busy=raw.busy,
                     bound=_text(raw.bound),
                     runs=raw.runs,
                     round=raw.round,
