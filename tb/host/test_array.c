@@ -384,6 +384,46 @@ static void test_one_of_several_ends(void **state) {
   rig_close(&r);
 }
 
+/* Each with other batches: they have inputs of their own in the same jobs. The feed of one in the
+ * middle fails; who else has the same feed comes together with that one. */
+static void test_batches_of_their_own(void **state) {
+  struct rig r;
+  struct bed_feed feed[6];
+  struct bed_case c[6];
+  (void)state;
+  rig_open(&r, "sim:", NULL);
+  for (int i = 0; i < 6; ++i) {
+    feed[i] = feed_of((uint64_t)i + 1);
+    c[i] = adam(&feed[i], 0.01 * (i + 1));
+    if (i < 5) bed_join(r.array, r.dev, &c[i]);
+  }
+  feed[2].refuse = 4;
+  run(&r, 2);
+  assert_int_equal(member(&r, 1).beside, 5);
+  run(&r, 5);
+  assert_int_equal(member(&r, 3).state, CT_MEMBER_FAILED);
+  assert_int_equal(member(&r, 3).ended_by, 4);
+  assert_int_equal(member(&r, 1).beside, 2);
+  run(&r, 1);
+  assert_int_equal(member(&r, 5).beside, 4);
+  for (uint32_t i = 1; i <= 5; ++i)
+    bed_expect_alone(r.array, i, &c[i - 1], i == 3 ? 4 : 8, r.beside);
+  c[5].feed = &feed[0]; /* two are at the same run with the same feed, two pairs of others */
+  for (uint32_t i = 2; i <= 5; ++i)
+    assert_int_equal(ct_array_leave(r.array, i), CT_OK);
+  for (int i = 0; i < 3; ++i)
+    bed_join(r.array, r.dev, &c[i % 2 ? 5 : i]);
+  run(&r, 3);
+  bed_expect_alone(r.array, 1, &c[0], 11, r.beside);
+  bed_expect_alone(r.array, 6, &c[0], 3, r.beside);
+  bed_expect_alone(r.array, 7, &c[5], 3, r.beside);
+  assert_int_equal(member(&r, 1).beside, 1);
+  assert_int_equal(member(&r, 6).beside, 2);
+  assert_int_equal(member(&r, 7).beside, 2);
+  assert_int_equal(member(&r, 8).beside, 1);
+  rig_close(&r);
+}
+
 /* Of one that is left the rank goes; apart there are none. */
 static void test_ranks(void **state) {
   struct rig r;
@@ -551,6 +591,7 @@ static void draw_member(const struct drawn *d, struct bed_case *c, struct bed_fe
   const struct drawn *other = &d[ct_rng_below(rng, MOST)];
   if (other->number && ct_rng_percent(rng, 60)) {
     bed_draw_kin(c, &other->c, rng);
+    if (ct_rng_percent(rng, 30)) c->feed = &feed[ct_rng_below(rng, FEEDS)];
     return;
   }
   bed_draw_case(c, rng);
@@ -712,6 +753,7 @@ int main(void) {
       cmocka_unit_test(test_a_job_fails),
       cmocka_unit_test(test_a_job_of_several_fails),
       cmocka_unit_test(test_one_of_several_ends),
+      cmocka_unit_test(test_batches_of_their_own),
       cmocka_unit_test(test_ranks),
       cmocka_unit_test(test_stopping),
       cmocka_unit_test(test_limits),

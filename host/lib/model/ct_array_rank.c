@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks of an array: members of the same programs, feed and run lie side by side, up to eight of
- * them, so that jobs can be for all of them (ct_network_rank.c).
+ * Ranks of an array: members of the same programs, at the same run, lie side by side, up to eight
+ * of them, so that jobs can be for all of them (ct_network_rank.c). Those with the same feed read
+ * the same batches; those whose feed nobody else has have inputs of their own beside their outputs.
  *
  * A call of ct_array_run() begins with it: members that can run are put in order, cut into ranks of
  * nearly equal sizes, and moved where they do not lie so already. Their bytes go through the host,
@@ -34,17 +35,30 @@ static bool is_used(const ct_network *n) {
 }
 
 static bool go_together(const struct ct_array_member *m, const struct ct_array_member *other) {
-  return m->network->shared == other->network->shared && m->next == other->next &&
-         m->loss == other->loss && ct_array_same_feed(&m->feed, &other->feed);
+  return can_run(other) && m->network->shared == other->network->shared && m->next == other->next;
 }
 
-/* Those that go with the i-th member, in the order in which they joined; 0 if one in front of it is
- * among them, which has them already. */
-static size_t companions(const struct ct_array *a, size_t i, struct ct_array_member **list) {
+static bool same_batches(const struct ct_array_member *m, const struct ct_array_member *other) {
+  return go_together(m, other) && ct_array_same_feed(&m->feed, &other->feed);
+}
+
+/* Nobody who could go with it has the same batches. */
+static bool is_single(const struct ct_array *a, const struct ct_array_member *m) {
+  for (size_t i = 0; i < a->members; ++i)
+    if (a->member[i] != m && same_batches(m, a->member[i])) return false;
+  return true;
+}
+
+/* Those that go with the i-th member, in the order in which they joined: with the same batches, or
+ * single ones. 0 if one in front of it is among them, which has them already. */
+static size_t companions(const struct ct_array *a, size_t i, bool common,
+                         struct ct_array_member **list) {
+  struct ct_array_member *first = a->member[i];
   size_t count = 0;
+  if (!can_run(first) || common == is_single(a, first)) return 0;
   for (size_t k = 0; k < a->members; ++k) {
     struct ct_array_member *m = a->member[k];
-    if (!can_run(m) || !go_together(a->member[i], m)) continue;
+    if (common ? !same_batches(first, m) : !go_together(first, m) || !is_single(a, m)) continue;
     if (k < i) return 0;
     list[count++] = m;
   }
@@ -53,13 +67,20 @@ static size_t companions(const struct ct_array *a, size_t i, struct ct_array_mem
 
 /* ---- Ranks --------------------------------------------------------------------------------- */
 
+/* Members that are to lie side by side. */
+struct rank {
+  struct ct_array_member *const *list;
+  size_t count;
+  bool common; /* they have the same batches */
+};
+
 /* They, and nobody else, fill a rank; one alone has no rank, or one that is no larger. */
-static bool lie_in_order(struct ct_array_member *const *list, size_t count) {
-  const struct ct_rank *rank = list[0]->network->rank;
-  if (!rank || rank->slots != count) return !rank && count == 1;
-  for (size_t i = 0; i < count; ++i)
-    if (list[i]->network->rank != rank || list[i]->slot != i) return false;
-  return true;
+static bool lie_in_order(const struct rank *r) {
+  const struct ct_rank *rank = r->list[0]->network->rank;
+  if (!rank || rank->slots != r->count) return !rank && r->count == 1;
+  for (size_t i = 0; i < r->count; ++i)
+    if (r->list[i]->network->rank != rank || r->list[i]->slot != i) return false;
+  return r->count == 1 || rank->common == r->common;
 }
 
 static int move(struct ct_array_member *m, struct ct_rank *rank, uint32_t slot) {
@@ -71,28 +92,31 @@ static int move(struct ct_array_member *m, struct ct_rank *rank, uint32_t slot) 
   return CT_OK;
 }
 
-static int make_rank(struct ct_array_member *const *list, size_t count) {
+static int make_rank(const struct rank *r) {
+  const struct ct_rank how = {.slots = (uint32_t)r->count, .common = r->common};
+  const struct ct_array_member *first = r->list[0];
   struct ct_rank *rank;
   uint32_t used = 0;
-  for (size_t i = 0; i < count; ++i)
-    if (is_used(list[i]->network)) return CT_OK; /* the next call may find it idle */
-  int err = ct_rank_create(list[0]->network, (uint32_t)count, list[0]->ahead, &rank);
+  for (size_t i = 0; i < r->count; ++i)
+    if (is_used(r->list[i]->network)) return CT_OK; /* the next call may find it idle */
+  int err = ct_rank_create(first->network, &how, first->ahead, &rank);
   if (err == CT_ERR_NO_SPACE) return CT_OK;
-  for (; used < count && !err; used += !err)
-    err = move(list[used], rank, used);
+  for (; used < r->count && !err; used += !err)
+    err = move(r->list[used], rank, used);
   if (err && used == 0) ct_rank_drop(rank);
   return err;
 }
 
-static int make_ranks(struct ct_array_member *const *list, size_t count) {
+static int make_ranks(const struct rank *all) {
   const struct ct_fusion *programs;
-  if (count == 0 || lie_in_order(list, count)) return CT_OK;
-  int err = ct_fusion_make(list[0]->network, true, &programs);
+  if (all->count == 0 || lie_in_order(all)) return CT_OK;
+  int err = ct_fusion_make(all->list[0]->network, all->common, &programs);
   if (err || !programs->stage) return err;
-  const size_t ranks = (count + CT_MEMBERS_AT_ONCE - 1) / CT_MEMBERS_AT_ONCE;
-  for (size_t r = 0, first = 0; r < ranks && !err; ++r) {
-    const size_t end = count * (r + 1) / ranks;
-    if (!lie_in_order(list + first, end - first)) err = make_rank(list + first, end - first);
+  const size_t ranks = (all->count + CT_MEMBERS_AT_ONCE - 1) / CT_MEMBERS_AT_ONCE;
+  for (size_t i = 0, first = 0; i < ranks && !err; ++i) {
+    const size_t end = all->count * (i + 1) / ranks;
+    const struct rank r = {all->list + first, end - first, all->common};
+    if (!lie_in_order(&r)) err = make_rank(&r);
     first = end;
   }
   return err;
@@ -101,8 +125,11 @@ static int make_ranks(struct ct_array_member *const *list, size_t count) {
 int ct_array_ranks(struct ct_array *a) {
   struct ct_array_member **list = malloc((a->members + 1) * sizeof(struct ct_array_member *));
   int err = list ? CT_OK : ct_fail(a->dev, CT_ERR_MEMORY, "no memory for ranks of members");
-  for (size_t i = 0; i < a->members && !err; ++i)
-    if (can_run(a->member[i])) err = make_ranks(list, companions(a, i, list));
+  for (size_t i = 0; i < 2 * a->members && !err; ++i) {
+    const bool common = i < a->members;
+    const struct rank r = {list, companions(a, i % a->members, common, list), common};
+    err = make_ranks(&r);
+  }
   free(list);
   return err;
 }

@@ -94,13 +94,17 @@ static int make_flight(struct ct_array *a) {
   return CT_OK;
 }
 
+static bool has_own_inputs(const struct ct_array_member *m) {
+  return m->network->rank && !m->network->rank->common;
+}
+
 /* ---- Rows of members ------------------------------------------------------------------------ */
 
-/* Whether the neighbour can begin the same run, on the same batch. */
+/* Whether the neighbour can begin the same run. */
 static int may_join(struct ct_array *a, const struct ct_array_member *m,
                     struct ct_array_member *other, bool *may) {
   *may = false;
-  if (!other || other->next != m->next || !ct_array_same_feed(&other->feed, &m->feed)) return CT_OK;
+  if (!other || other->next != m->next) return CT_OK;
   return may_begin(a, other, may);
 }
 
@@ -150,19 +154,20 @@ static int submit_row(const struct ct_array_row *row, uint64_t *tag) {
   return ct_network_submit(network[0], &run, tag);
 }
 
-/* All of a row read the batch of its member m. */
+/* All of a row read the batch of its member m, or (NULL) each what it has. */
 static int submit(struct ct_array *a, struct ct_array_row *row, const struct ct_array_member *m,
                   struct ct_array_batch *b) {
   const uint32_t at = (uint32_t)(m->next % m->ahead);
   uint64_t tag = 0;
-  for (uint32_t i = 0; i < row->count; ++i)
+  for (uint32_t i = 0; b && i < row->count; ++i)
     ct_frame_lend(row->member[i]->frame[at], &b->at);
   int err = submit_row(row, &tag);
   for (; err == CT_ERR_NO_SPACE && row->count > 1; err = submit_row(row, &tag))
     cut_row(row, m);
   if (err) return err;
-  b->used = ++a->submitted;
-  ++b->uses;
+  ++a->submitted;
+  if (b) b->used = a->submitted;
+  if (b) ++b->uses;
   a->flight[a->flights++] = (struct ct_array_flight){*row, at, b, m->next, tag};
   for (uint32_t i = 0; i < row->count; ++i) {
     ++row->member[i]->next;
@@ -172,24 +177,65 @@ static int submit(struct ct_array *a, struct ct_array_row *row, const struct ct_
   return CT_OK;
 }
 
+/* Members on both sides of m up to the next that has ended; nobody if m has. */
+static void keep_around(struct ct_array_row *row, const struct ct_array_member *m) {
+  uint32_t from = 0, end;
+  while (row->member[from] != m)
+    ++from;
+  for (end = from; end < row->count && !row->member[end]->ended;)
+    ++end;
+  while (from > 0 && !row->member[from - 1]->ended)
+    --from;
+  for (uint32_t i = from; i < end; ++i)
+    row->member[i - from] = row->member[i];
+  row->count = m->ended ? 0 : end - from;
+}
+
+/* Each of a row has inputs of its own. Whose feed fails has failed, and those next to it are
+ * neighbours no more. */
+static void write_own(struct ct_array *a, struct ct_array_row *row,
+                      const struct ct_array_member *m) {
+  for (uint32_t i = 0; i < row->count; ++i) {
+    struct ct_array_member *of = row->member[i];
+    const int err = of->feed.write(of->feed.arg, of->next, of->frame[of->next % of->ahead]);
+    if (err < 0)
+      fail(of, of->next, err);
+    else
+      ++a->written;
+  }
+  keep_around(row, m);
+}
+
+/* The batch of a member's next run; none where it has inputs of its own. *ready: it is there. */
+static int take_batch(struct ct_array *a, struct ct_array_member *m, struct ct_array_batch **batch,
+                      bool *ready) {
+  bool own = false;
+  *batch = NULL;
+  *ready = has_own_inputs(m);
+  if (*ready) return CT_OK;
+  const int err = ct_array_batch_take(a, m, batch, &own);
+  *ready = !err && *batch;
+  if (!err || !own) return err;
+  fail(m, m->next, err);
+  return CT_OK;
+}
+
 /* One of a member, and of those beside it. *begun: it has. CT_ERR_FULL: the queue has no room for
  * it. */
 static int begin(struct ct_array *a, struct ct_array_member *m, bool *begun) {
-  struct ct_array_batch *batch = NULL;
+  struct ct_array_batch *batch;
   struct ct_array_row row = {.count = 0};
-  bool may, own = false;
+  bool may, ready = false;
   *begun = false;
   int err = may_begin(a, m, &may);
   if (!err && may) err = make_flight(a);
   if (err || !may) return err;
-  err = ct_array_batch_take(a, m, &batch, &own);
-  if (err && own) {
-    fail(m, m->next, err);
-    return CT_OK;
-  }
-  if (err || !batch) return err;
+  err = take_batch(a, m, &batch, &ready);
+  if (err || !ready) return err;
   err = find_row(a, m, &row);
-  if (!err) err = submit(a, &row, m, batch);
+  if (!err && !batch) write_own(a, &row, m);
+  if (err || !row.count) return err;
+  err = submit(a, &row, m, batch);
   *begun = !err;
   return err;
 }
@@ -254,7 +300,7 @@ static int land(struct ct_array *a, const struct ct_event *event, const struct c
   for (size_t i = 1; i < a->flights; ++i)
     a->flight[i - 1] = a->flight[i];
   --a->flights;
-  --f.batch->uses;
+  if (f.batch) --f.batch->uses;
   for (uint32_t i = 0; i < f.row.count; ++i) {
     const int one = land_one(a, &f, i, event, watch);
     if (!err) err = one;

@@ -288,16 +288,19 @@ void ct_fusion_free(struct ct_fusion *group, size_t stages);
 /* ---- ct_network_rank.c ---- */
 
 /* Memory of networks of the same programs, slot by slot at constant strides: what lasts, and the
- * outputs of so many frames of each. Held by the networks that lie in it. */
+ * outputs of so many frames of each, and where they have not the same inputs (`common`) these, too.
+ * Held by the networks that lie in it. */
 enum { CT_RANK_FRAMES = 8 };
 struct ct_rank {
   ct_device *dev;
   uint32_t slots;
+  bool common;
   struct ct_regions at[CT_RANK_FRAMES]; /* of slot 0; `lasting` of the first alone */
   size_t refs;
 };
 /* Nothing of it is held yet: to be dropped, should nobody move in. CT_ERR_NO_SPACE. */
-int ct_rank_create(ct_network *like, uint32_t slots, uint32_t frames, struct ct_rank **rank);
+int ct_rank_create(ct_network *like, const struct ct_rank *how, uint32_t frames,
+                   struct ct_rank **rank);
 void ct_rank_drop(struct ct_rank *rank);
 
 /* Brings what a network and its frames have of that to a slot. No run and no version of it may be
@@ -305,8 +308,7 @@ void ct_rank_drop(struct ct_rank *rank);
 int ct_network_move(ct_network *n, struct ct_rank *rank, uint32_t slot);
 void ct_frame_move(ct_frame *f, const struct ct_rank *rank, uint32_t frame, uint32_t slot);
 
-/* A run of networks that follow each other in a rank, each with a frame of the same number, all of
- * which have the same inputs. */
+/* A run of networks that follow each other in a rank, each with a frame of the same number. */
 struct ct_rank_run {
   ct_network *const *network;
   ct_frame *const *frame;

@@ -33,24 +33,29 @@ void ct_rank_drop(struct ct_rank *rank) {
   free(rank);
 }
 
-static int make_outputs(ct_network *n, uint32_t slots, struct ct_regions *at) {
+/* Whether frames have places for it in the rank. */
+static bool is_there(const struct ct_rank *rank, const ct_network *n, const struct ct_external *x) {
+  return !rank->common || is_made(n, x);
+}
+
+static int make_frames(ct_network *n, const struct ct_rank *rank, struct ct_regions *at) {
   int err = CT_OK;
   for (size_t i = 0; i < n->compiled.externals && !err; ++i) {
     const struct ct_external *x = &n->compiled.external[i];
-    if (is_made(n, x))
-      err = ct_network_alloc(n, x->units * slots, &at->external[x->reg - CT_ARG_FIRST]);
+    if (is_there(rank, n, x))
+      err = ct_network_alloc(n, x->units * rank->slots, &at->external[x->reg - CT_ARG_FIRST]);
   }
   return err;
 }
 
-int ct_rank_create(ct_network *n, uint32_t slots, uint32_t frames, struct ct_rank **rank) {
+int ct_rank_create(ct_network *n, const struct ct_rank *how, uint32_t frames,
+                   struct ct_rank **rank) {
   struct ct_rank *r = calloc(1, sizeof *r);
   if (!r) return no_memory(n->dev);
-  r->dev = n->dev;
-  r->slots = slots;
-  int err = ct_network_alloc(n, n->compiled.lasting * slots, &r->at[0].lasting);
+  *r = (struct ct_rank){.dev = n->dev, .slots = how->slots, .common = how->common};
+  int err = ct_network_alloc(n, n->compiled.lasting * r->slots, &r->at[0].lasting);
   for (uint32_t i = 0; i < frames && !err; ++i)
-    err = make_outputs(n, slots, &r->at[i]);
+    err = make_frames(n, r, &r->at[i]);
   if (err)
     ct_rank_drop(r);
   else
@@ -90,8 +95,9 @@ void ct_frame_move(ct_frame *f, const struct ct_rank *rank, uint32_t frame, uint
   for (size_t i = 0; i < c->externals; ++i) {
     const struct ct_external *x = &c->external[i];
     const unsigned k = x->reg - CT_ARG_FIRST;
-    if (!is_made(f->network, x)) continue;
-    if (!f->ranked) ct_give_back_after(f->dev, f->at.external[k], CT_TRAINING, CT_OK);
+    if (!is_there(rank, f->network, x)) continue;
+    if (!f->ranked && is_made(f->network, x))
+      ct_give_back_after(f->dev, f->at.external[k], CT_TRAINING, CT_OK);
     f->at.external[k] = rank->at[frame].external[k] + x->units * slot * CT_UNIT;
   }
   f->ranked = true;
@@ -186,7 +192,7 @@ int ct_rank_submit(const struct ct_rank_run *run, uint64_t *tag) {
   ct_network *n = run->network[0];
   struct ct_crowd c = {.n = n, .count = run->count, .of = member, .arg = run, .once = true};
   int err = check(run);
-  if (!err) err = ct_fusion_make(n, true, &c.group);
+  if (!err) err = ct_fusion_make(n, n->rank->common, &c.group);
   if (!err) err = arenas(n, &c.arena);
   if (err) return err;
   ct_crowd_jobs(&c);

@@ -147,11 +147,11 @@ def beside(net: str, members: int, device: str, small: bool = False) -> dict[str
             answers.draw(SEED)
             answers.run({"x": np.zeros((1, 64), np.float32)}, queue="inference")
             array.run(1)  # programs are there
-            start = dev.now()
+            start = dev.now() or 0
             frames = [answers.frame() for _ in range(requests)]
             due = [start + PITCH * (i + 1) for i in range(requests)]
             futures = [answers.submit(f, queue="inference", cycle=c) for f, c in zip(frames, due, strict=True)]
-            while dev.now() < due[-1]:
+            while (dev.now() or 0) < due[-1]:
                 array.run(1)
             for future, cycle in zip(futures, due, strict=True):
                 event = future.result()
@@ -176,7 +176,8 @@ def main() -> int:
     p.add_argument("--json", default="-")
     o = p.parse_args()
     try:
-        print(json.dumps((beside if o.beside else measure)(o.net, o.members, o.device, o.small)))
+        point = beside(o.net, o.members, o.device, o.small) if o.beside else measure(o.net, o.members, o.device, o.small)
+        print(json.dumps(point))
     except (Failure, coltrain.Error) as failure:
         return complain(str(failure))
     return 0
