@@ -447,6 +447,63 @@ static void test_ranks(void **state) {
   }
 }
 
+/* ---- Both queues -------------------------------------------------------------------------------
+ */
+
+/* A rank in each queue, and perceptrons, one stage each. They change places, since the inference
+ * queue is faster; all together it takes less time than in one queue. */
+static void test_both_queues(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  struct bed_case c[8];
+  uint64_t took[2], from = 0;
+  (void)state;
+  for (int both = 0; both < 2; ++both) {
+    rig_open(&r, "sim:", &(struct ct_array_options){.both = both});
+    for (int i = 0; i < 8; ++i) {
+      c[i] = (i < 5 ? adam : small)(&feed, 0.01 * (i + 1));
+      bed_join(r.array, r.dev, &c[i]);
+    }
+    run(&r, 1);
+    assert_int_equal(member(&r, 5).beside, both ? 3 : 5);
+    assert_int_equal(ct_now(r.dev, &from), CT_OK);
+    run(&r, 79);
+    assert_int_equal(ct_now(r.dev, &took[both]), CT_OK);
+    took[both] -= from;
+    for (uint32_t i = 1; i <= 8; ++i)
+      bed_expect_alone(r.array, i, &c[i - 1], 80, r.beside);
+    rig_close(&r);
+  }
+  printf("%llu cycles in one queue, %llu in both\n", (unsigned long long)took[0],
+         (unsigned long long)took[1]);
+  assert_true(took[1] < took[0] - took[0] / 10);
+}
+
+/* While a version of a member is being made, its runs are behind that. */
+static void test_both_beside_a_version(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  const struct bed_case c[3] = {adam(&feed, 0.01), adam(&feed, 0.02), adam(&feed, 0.03)};
+  ct_weights *version;
+  struct ct_event event;
+  (void)state;
+  rig_open(&r, "sim:", &(struct ct_array_options){.both = true});
+  for (int i = 0; i < 3; ++i)
+    bed_join(r.array, r.dev, &c[i]);
+  run(&r, 2);
+  for (uint32_t i = 1; i <= 3; ++i) {
+    ct_network *n = ct_array_network(r.array, i);
+    assert_int_equal(ct_network_publish_submit(n, n, NULL, &version, NULL), CT_OK);
+    run(&r, 3);
+    while (ct_reap(r.dev, &event, 0) == CT_OK)
+      assert_int_equal(event.error, CT_OK);
+    ct_weights_free(version);
+  }
+  for (uint32_t i = 1; i <= 3; ++i)
+    bed_expect_alone(r.array, i, &c[i - 1], 11, r.beside);
+  rig_close(&r);
+}
+
 /* ---- Stopping, going on ------------------------------------------------------------------------
  */
 
@@ -622,7 +679,7 @@ static void test_random(void **state) {
     const uint32_t ahead = 1 + ct_rng_below(&rng, 3);
     feed[2].poison = 3 + ct_rng_below(&rng, 8);
     rig_open(&r, ct_rng_percent(&rng, 50) ? "emu:" : "emu:core=16x8",
-             &(struct ct_array_options){.ahead = ahead});
+             &(struct ct_array_options){.ahead = ahead, .both = ct_rng_percent(&rng, 40)});
     for (int k = 0; k < ROUNDS; ++k) {
       const uint64_t runs = ct_rng_below(&rng, 7);
       random_round(&r, d, feed, &rng);
@@ -755,6 +812,8 @@ int main(void) {
       cmocka_unit_test(test_one_of_several_ends),
       cmocka_unit_test(test_batches_of_their_own),
       cmocka_unit_test(test_ranks),
+      cmocka_unit_test(test_both_queues),
+      cmocka_unit_test(test_both_beside_a_version),
       cmocka_unit_test(test_stopping),
       cmocka_unit_test(test_limits),
       cmocka_unit_test(test_files),

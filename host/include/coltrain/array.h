@@ -46,6 +46,8 @@ struct ct_array_options {
   uint32_t ahead; /* runs of a member that are under way at once, 1..8; 0: 2 */
   uint32_t look;  /* runs of a member between two looks at its weights; 0: 100 */
   bool apart;     /* each run has jobs of its own: slower, less memory; struct ct_member_info */
+  bool both; /* runs are in the inference queue, too, so that members fill each other's gaps on the
+                device: where nobody asks for answers, since requests wait for whole runs there */
   uintptr_t reserved[5]; /* 0 */
 };
 

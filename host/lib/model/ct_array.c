@@ -42,6 +42,7 @@ int ct_array_create(ct_device *dev, const struct ct_array_options *options, ct_a
   a->ahead = options && options->ahead ? options->ahead : AHEAD;
   a->look = options && options->look ? options->look : LOOK;
   a->apart = options && options->apart;
+  a->both = options && options->both;
   *array = a;
   return CT_OK;
 }

@@ -51,7 +51,8 @@ struct ct_array_member {
   struct ct_feed feed;
   uint64_t limit;      /* as in ct_array_limit() */
   uint64_t next, goal; /* the run that begins next; where to stop for now */
-  uint64_t under_way;  /* runs */
+  uint64_t under_way;  /* runs ... */
+  enum ct_queue queue; /* ... which are in this one */
   uint64_t looked;     /* weights were found right in front of this run; CT_NO_CYCLE: of none */
   uint64_t ended_by;   /* as in struct ct_member_info */
   bool ended;          /* no more runs begin */
@@ -68,6 +69,7 @@ struct ct_array_row {
 struct ct_array_flight {
   struct ct_array_row row;
   uint32_t frame; /* the number of its frames */
+  enum ct_queue queue;
   struct ct_array_batch *batch;
   uint64_t run, tag;
 };
@@ -76,7 +78,7 @@ struct ct_array {
   struct ct_handle handle; /* first */
   ct_device *dev;
   uint32_t ahead, look;
-  bool apart;
+  bool apart, both;
   struct ct_array_member **member;
   size_t members;
   uint32_t numbered; /* members that have ever joined */
@@ -84,8 +86,9 @@ struct ct_array {
   size_t batches;
   struct ct_array_flight *flight; /* in the order in which they were submitted */
   size_t flights, flight_room;
-  size_t turn; /* the member that is asked next */
-  bool stop;   /* the watch has asked for the end */
+  size_t turn;        /* the member that is asked next */
+  enum ct_queue full; /* the queue that had no room */
+  bool stop;          /* the watch has asked for the end */
   uint64_t submitted, ended, written;
 };
 

@@ -107,12 +107,18 @@ static int make_rank(const struct rank *r) {
   return err;
 }
 
-static int make_ranks(const struct rank *all) {
+/* Of each queue as many. */
+static size_t how_many(const struct ct_array *a, size_t count) {
+  const size_t ranks = (count + CT_MEMBERS_AT_ONCE - 1) / CT_MEMBERS_AT_ONCE;
+  return a->both && count > 1 ? (ranks + 1) / 2 * 2 : ranks;
+}
+
+static int make_ranks(const struct ct_array *a, const struct rank *all) {
   const struct ct_fusion *programs;
-  if (all->count == 0 || lie_in_order(all)) return CT_OK;
+  if (all->count == 0 || (all->count == 1 && lie_in_order(all))) return CT_OK;
   int err = ct_fusion_make(all->list[0]->network, all->common, &programs);
   if (err || !programs->stage) return err;
-  const size_t ranks = (all->count + CT_MEMBERS_AT_ONCE - 1) / CT_MEMBERS_AT_ONCE;
+  const size_t ranks = how_many(a, all->count);
   for (size_t i = 0, first = 0; i < ranks && !err; ++i) {
     const size_t end = all->count * (i + 1) / ranks;
     const struct rank r = {all->list + first, end - first, all->common};
@@ -128,7 +134,7 @@ int ct_array_ranks(struct ct_array *a) {
   for (size_t i = 0; i < 2 * a->members && !err; ++i) {
     const bool common = i < a->members;
     const struct rank r = {list, companions(a, i % a->members, common, list), common};
-    err = make_ranks(&r);
+    err = make_ranks(a, &r);
   }
   free(list);
   return err;

@@ -94,17 +94,56 @@ static int make_flight(struct ct_array *a) {
   return CT_OK;
 }
 
+/* ---- Queues ---------------------------------------------------------------------------------
+ *
+ * With both of them a member's runs are in one until all have ended, and may go on in the other.
+ * The inference queue goes first on the device, so who is there comes ahead; by so many runs, and
+ * they change places. */
+enum { CHANGE = 16 };
+
+static size_t flights_in(const struct ct_array *a, enum ct_queue queue) {
+  size_t count = 0;
+  for (size_t i = 0; i < a->flights; ++i)
+    count += a->flight[i].queue == queue;
+  return count;
+}
+
+/* Whether it is far ahead of one in the training queue. */
+static bool is_ahead(const struct ct_array *a, const struct ct_array_member *m) {
+  for (size_t i = 0; i < a->members; ++i) {
+    const struct ct_array_member *other = a->member[i];
+    if (other->under_way && other->queue == CT_TRAINING && m->next >= other->next + CHANGE)
+      return true;
+  }
+  return false;
+}
+
+/* Whether its runs under way shall end first, so that it can change. */
+static bool shall_change(const struct ct_array *a, const struct ct_array_member *m) {
+  if (!a->both || !m->under_way) return false;
+  return m->queue == CT_INFERENCE ? is_ahead(a, m) : !flights_in(a, CT_INFERENCE);
+}
+
+/* Where its next run goes. A version that is being made of it is in the training queue. */
+static enum ct_queue queue_of(const struct ct_array *a, const struct ct_array_member *m) {
+  if (!a->both) return CT_TRAINING;
+  if (m->under_way) return m->queue;
+  if (m->network->own_runs[CT_TRAINING] || is_ahead(a, m)) return CT_TRAINING;
+  return flights_in(a, CT_INFERENCE) > flights_in(a, CT_TRAINING) ? CT_TRAINING : CT_INFERENCE;
+}
+
 static bool has_own_inputs(const struct ct_array_member *m) {
   return m->network->rank && !m->network->rank->common;
 }
 
 /* ---- Rows of members ------------------------------------------------------------------------ */
 
-/* Whether the neighbour can begin the same run. */
+/* Whether the neighbour can begin the same run, in the same queue. */
 static int may_join(struct ct_array *a, const struct ct_array_member *m,
                     struct ct_array_member *other, bool *may) {
   *may = false;
-  if (!other || other->next != m->next) return CT_OK;
+  if (!other || other->next != m->next || other->under_way != m->under_way) return CT_OK;
+  if (a->both && queue_of(a, other) != queue_of(a, m)) return CT_OK;
   return may_begin(a, other, may);
 }
 
@@ -139,7 +178,7 @@ static void cut_row(struct ct_array_row *row, const struct ct_array_member *m) {
   row->count = left;
 }
 
-static int submit_row(const struct ct_array_row *row, uint64_t *tag) {
+static int submit_row(const struct ct_array_row *row, enum ct_queue queue, uint64_t *tag) {
   ct_network *network[CT_MEMBERS_AT_ONCE];
   ct_frame *frame[CT_MEMBERS_AT_ONCE];
   const struct ct_array_member *first = row->member[0];
@@ -149,8 +188,9 @@ static int submit_row(const struct ct_array_row *row, uint64_t *tag) {
     frame[i] = row->member[i]->frame[at];
   }
   if (row->count > 1)
-    return ct_rank_submit(&(struct ct_rank_run){network, frame, row->count, first->next}, tag);
-  const struct ct_run run = {.frame = frame[0], .queue = CT_TRAINING, .step = first->next};
+    return ct_rank_submit(&(struct ct_rank_run){network, frame, row->count, first->next, queue},
+                          tag);
+  const struct ct_run run = {.frame = frame[0], .queue = queue, .step = first->next};
   return ct_network_submit(network[0], &run, tag);
 }
 
@@ -161,17 +201,20 @@ static int submit(struct ct_array *a, struct ct_array_row *row, const struct ct_
   uint64_t tag = 0;
   for (uint32_t i = 0; b && i < row->count; ++i)
     ct_frame_lend(row->member[i]->frame[at], &b->at);
-  int err = submit_row(row, &tag);
-  for (; err == CT_ERR_NO_SPACE && row->count > 1; err = submit_row(row, &tag))
+  const enum ct_queue queue = queue_of(a, m);
+  int err = submit_row(row, queue, &tag);
+  for (; err == CT_ERR_NO_SPACE && row->count > 1; err = submit_row(row, queue, &tag))
     cut_row(row, m);
+  if (err == CT_ERR_FULL) a->full = queue;
   if (err) return err;
   ++a->submitted;
   if (b) b->used = a->submitted;
   if (b) ++b->uses;
-  a->flight[a->flights++] = (struct ct_array_flight){*row, at, b, m->next, tag};
+  a->flight[a->flights++] = (struct ct_array_flight){*row, at, queue, b, m->next, tag};
   for (uint32_t i = 0; i < row->count; ++i) {
     ++row->member[i]->next;
     ++row->member[i]->under_way;
+    row->member[i]->queue = queue;
     row->member[i]->info.beside = row->count;
   }
   return CT_OK;
@@ -228,6 +271,7 @@ static int begin(struct ct_array *a, struct ct_array_member *m, bool *begun) {
   bool may, ready = false;
   *begun = false;
   int err = may_begin(a, m, &may);
+  if (shall_change(a, m)) may = false;
   if (!err && may) err = make_flight(a);
   if (err || !may) return err;
   err = take_batch(a, m, &batch, &ready);
@@ -293,11 +337,12 @@ static int land_one(struct ct_array *a, const struct ct_array_flight *f, uint32_
   return err;
 }
 
-/* The oldest run has ended that way. */
-static int land(struct ct_array *a, const struct ct_event *event, const struct ct_watch *watch) {
-  const struct ct_array_flight f = a->flight[0];
+/* A run has ended that way. */
+static int land(struct ct_array *a, size_t at, const struct ct_event *event,
+                const struct ct_watch *watch) {
+  const struct ct_array_flight f = a->flight[at];
   int err = CT_OK;
-  for (size_t i = 1; i < a->flights; ++i)
+  for (size_t i = at + 1; i < a->flights; ++i)
     a->flight[i - 1] = a->flight[i];
   --a->flights;
   if (f.batch) --f.batch->uses;
@@ -308,18 +353,31 @@ static int land(struct ct_array *a, const struct ct_event *event, const struct c
   return err;
 }
 
-/* Waits for the oldest. What could not be waited for stays. */
+/* The oldest that has ended, or of the queue that will be empty first. */
+static size_t next_to_end(const struct ct_array *a) {
+  const size_t first = flights_in(a, CT_INFERENCE), second = flights_in(a, CT_TRAINING);
+  const enum ct_queue queue = first && (!second || first <= second) ? CT_INFERENCE : CT_TRAINING;
+  for (size_t i = 0; first && second && i < a->flights; ++i)
+    if (ct_event_is_there(a->dev, a->flight[i].tag)) return i;
+  size_t at = 0;
+  while (a->flight[at].queue != queue)
+    ++at;
+  return at;
+}
+
+/* Waits for one. What could not be waited for stays. */
 static int wait_for_one(struct ct_array *a, const struct ct_watch *watch) {
   struct ct_event event = {.tag = 0};
-  const int err = ct_finish(a->dev, a->flight[0].tag, &event);
+  const size_t at = next_to_end(a);
+  const int err = ct_finish(a->dev, a->flight[at].tag, &event);
   if (!event.tag) return err;
-  return land(a, &event, watch);
+  return land(a, at, &event, watch);
 }
 
 /* The queue is full of the work of others: waits for the oldest of it. */
 static int wait_for_others(struct ct_array *a) {
-  const uint64_t oldest = ct_queue_submitted(a->dev, CT_TRAINING) + 1 - ct_ring_slots(a->dev);
-  return ct_wait_completed(a->dev, CT_TRAINING, oldest, a->dev->timeout_ms);
+  const uint64_t oldest = ct_queue_submitted(a->dev, a->full) + 1 - ct_ring_slots(a->dev);
+  return ct_wait_completed(a->dev, a->full, oldest, a->dev->timeout_ms);
 }
 
 int ct_array_run(ct_array *a, uint64_t runs, const struct ct_watch *watch) {

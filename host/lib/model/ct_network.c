@@ -327,9 +327,10 @@ static void leave_room(const ct_network *n) {
 
 static void leave_arenas(ct_device *dev, const struct ct_shared *shared) {
   ct_give_back_after(dev, shared->spare, CT_TRAINING, CT_OK);
-  ct_give_back_after(dev, shared->ranks, CT_TRAINING, shared->error[CT_TRAINING]);
-  for (unsigned q = 0; q < CT_QUEUES; ++q)
+  for (unsigned q = 0; q < CT_QUEUES; ++q) {
+    ct_give_back_after(dev, shared->ranks[q], (enum ct_queue)q, shared->error[q]);
     ct_give_back_after(dev, shared->arena[q], (enum ct_queue)q, shared->error[q]);
+  }
 }
 
 static void leave_shared(ct_network *n) {

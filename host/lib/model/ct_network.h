@@ -73,7 +73,7 @@ struct ct_shared {
   struct ct_compiled compiled;
   struct ct_programs *programs; /* by stage */
   struct ct_fusion group[2];    /* made when needed; [1]: inputs are those of all members */
-  uint64_t ranks;               /* arenas of so many members as run at once, of networks side by
+  uint64_t ranks[CT_QUEUES];    /* arenas of so many members as run at once, of networks side by
                                    side; 0: none */
   bool expected;                /* what stages should take is known */
   uint64_t spare;               /* an arena that no queue has yet; 0: none */
@@ -314,6 +314,7 @@ struct ct_rank_run {
   ct_frame *const *frame;
   uint32_t count;
   uint64_t step;
+  enum ct_queue queue;
 };
 /* As ct_network_submit() of each, one event for all. CT_ERR_NO_SPACE: the queue never holds their
  * jobs. */

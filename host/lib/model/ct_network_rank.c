@@ -109,6 +109,7 @@ void ct_frame_move(ct_frame *f, const struct ct_rank *rank, uint32_t frame, uint
 /* One that is under way. */
 struct flight {
   uint32_t count;
+  enum ct_queue queue;
   struct {
     ct_network *network;
     ct_frame *frame;
@@ -119,7 +120,7 @@ static void landed(void *arg, const struct ct_event *event) {
   struct flight *f = arg;
   for (uint32_t i = 0; i < f->count; ++i) {
     ct_network *n = f->of[i].network;
-    --n->own_runs[CT_TRAINING];
+    --n->own_runs[f->queue];
     if (!event->error) ct_network_note_run(n, 0, 1);
     ct_frame_drop(f->of[i].frame, event->error);
     ct_network_release(n);
@@ -129,11 +130,12 @@ static void landed(void *arg, const struct ct_event *event) {
 
 static void take_off(const struct ct_rank_run *run, struct flight *f) {
   f->count = run->count;
+  f->queue = run->queue;
   for (uint32_t i = 0; i < run->count; ++i) {
     f->of[i].network = run->network[i];
     f->of[i].frame = run->frame[i];
     ++run->network[i]->refs;
-    ++run->network[i]->own_runs[CT_TRAINING];
+    ++run->network[i]->own_runs[run->queue];
     ct_frame_take(run->frame[i]);
   }
 }
@@ -148,11 +150,10 @@ static void member(const void *arg, uint32_t i, struct ct_crowd_member *m) {
     m->scalar[s] = n->compiled.scalar[s];
 }
 
-static int arenas(ct_network *n, uint64_t *addr) {
-  const int err = n->shared->ranks ? CT_OK
-                                   : ct_network_alloc(n, n->compiled.arena * CT_MEMBERS_AT_ONCE,
-                                                      &n->shared->ranks);
-  *addr = n->shared->ranks;
+static int arenas(ct_network *n, enum ct_queue queue, uint64_t *addr) {
+  uint64_t *at = &n->shared->ranks[queue];
+  const int err = *at ? CT_OK : ct_network_alloc(n, n->compiled.arena * CT_MEMBERS_AT_ONCE, at);
+  *addr = *at;
   return err;
 }
 
@@ -161,7 +162,7 @@ static int check(const struct ct_rank_run *run) {
   int err = CT_OK;
   for (uint32_t i = 0; i < run->count && !err; ++i)
     err = ct_network_check_submit(run->network[i],
-                                  &(struct ct_run){.frame = run->frame[i], .queue = CT_TRAINING});
+                                  &(struct ct_run){.frame = run->frame[i], .queue = run->queue});
   return err;
 }
 
@@ -172,11 +173,11 @@ static int put_masks(const struct ct_rank_run *run) {
   return err;
 }
 
-static int submit(struct ct_crowd *c, struct flight *f, uint64_t *tag) {
+static int submit(struct ct_crowd *c, enum ct_queue queue, struct flight *f, uint64_t *tag) {
   c->job = malloc((c->jobs + 1) * sizeof *c->job);
   if (!c->job) return no_memory(c->n->dev);
   ct_crowd_jobs(c);
-  const struct ct_work work = {.queue = CT_TRAINING,
+  const struct ct_work work = {.queue = queue,
                                .kind = CT_EVENT_RUN,
                                .job = c->job,
                                .jobs = (unsigned)c->jobs,
@@ -193,7 +194,7 @@ int ct_rank_submit(const struct ct_rank_run *run, uint64_t *tag) {
   struct ct_crowd c = {.n = n, .count = run->count, .of = member, .arg = run, .once = true};
   int err = check(run);
   if (!err) err = ct_fusion_make(n, n->rank->common, &c.group);
-  if (!err) err = arenas(n, &c.arena);
+  if (!err) err = arenas(n, run->queue, &c.arena);
   if (err) return err;
   ct_crowd_jobs(&c);
   err = ct_network_check_most(n, c.jobs);
@@ -201,7 +202,7 @@ int ct_rank_submit(const struct ct_rank_run *run, uint64_t *tag) {
   if (err) return err;
   struct flight *f = calloc(1, sizeof *f);
   if (!f) return no_memory(n->dev);
-  err = submit(&c, f, tag);
+  err = submit(&c, run->queue, f, tag);
   if (err)
     free(f);
   else
