@@ -16,7 +16,7 @@ from coltrain.experiments import datafiles
 from coltrain.experiments.common import parser_of
 from coltrain.experiments.fusion import BESIDE, Fusion, members_of
 from coltrain.experiments.fusion_nets import NETS, batches_of, graph_of
-from coltrain.experiments.fusion_run import alone, beside, layers, measure, same
+from coltrain.experiments.fusion_run import alone, beside, both, layers, measure, same
 from coltrain.reports.experiment import page_of
 from conftest import TOP
 
@@ -59,6 +59,12 @@ def test_a_point(seed: int) -> None:
     assert measure("digits", 1, "emu:", small=True, check=False)["cycles_per_run"] is None
 
 
+def test_both_queues(seed: int) -> None:
+    point = both("digits-adam", 3, "sim:", small=True)
+    assert point["identical"] and point["runs"] == 8 and point["beside"] == 2
+    assert 0 < point["cycles_per_run"] < 0.9 * measure("digits-adam", 3, "sim:", small=True, check=False)["apart_cycles"]
+
+
 def test_layers(seed: int) -> None:
     found = layers("digits-adam", "sim:", small=True)
     assert [x["op"] for x in found[:4]] == ["conv", "conv", "conv", "softmax"]
@@ -91,16 +97,18 @@ def test_summary(tmp_path: Path) -> None:
     for net in NETS:
         for n in members_of(net):
             e.store.save(e.point(net, n), made(net, n, 2000 if n == 1 else 1000))
+            if n > 1:
+                e.store.save(e.both(net, n), made(net, n, 800))
     for n in BESIDE:
         e.store.save(e.beside(n), late(n, 800.0 + n))
     s = e.summary()
     assert len(s["rows"]) == sum(len(members_of(net)) for net in NETS) and len(s["layers"]) == len(NETS)
     row = s["rows"][1]
     assert (row["net"], row["members"], row["identical"]) == ("digits", 2, True)
-    assert row["models_steps_per_mcycle"] == 1000 and row["serial_prefetched"] == 500 and row["interleaved"] == pytest.approx(1e6 / 1500)
-    assert row["serial_host"] == pytest.approx(1e6 / 12000) and row["by_launch"]["0"] == 500 and row["over_prefetched"] == 2
+    assert row["models_steps_per_mcycle"] == 1250 and row["together"] == 1000 and row["both_queues"] and row["serial_prefetched"] == 500 and row["interleaved"] == pytest.approx(1e6 / 1500)
+    assert row["serial_host"] == pytest.approx(1e6 / 12000) and row["by_launch"]["0"] == 500 and row["over_prefetched"] == 2.5
     assert [t["held"] for t in s["targets"]] == [False, True, True, True, True]
-    assert "12.00" in "\n".join(e.lines(s)) and "ResNet-8" in page_of(s) and e.wrong(s) == 0
+    assert "15.00" in "\n".join(e.lines(s)) and "ResNet-8" in page_of(s) and e.wrong(s) == 0
     files = {f.name: f for f in datafiles.files_of(s)}
     cells = files["fusion"].cells("abc")[0]
     assert cells[:5] == ["digits", "1", "1000", "32", "10"] and len(cells) == len(files["fusion"].names()) + 1

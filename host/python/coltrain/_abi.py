@@ -714,12 +714,14 @@ class ct_array_options(ctypes.Structure):
     ahead: int
     look: int
     apart: bool
+    both: bool
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
         ("ahead", ctypes.c_uint32),
         ("look", ctypes.c_uint32),
         ("apart", ctypes.c_bool),
+        ("both", ctypes.c_bool),
         ("reserved", ctypes.c_size_t * 5),
     ]
 

@@ -183,8 +183,10 @@ class Array(Handle):
 
     _free = lib.ct_array_free
 
-    def __init__(self, connection: Connection, ahead: SupportsIndex = 0, look: SupportsIndex = 0, apart: bool = False) -> None:
-        options = ct_array_options(ahead=whole(ahead, "ahead"), look=whole(look, "look"), apart=apart)
+    def __init__(
+        self, connection: Connection, ahead: SupportsIndex = 0, look: SupportsIndex = 0, apart: bool = False, both: bool = False
+    ) -> None:
+        options = ct_array_options(ahead=whole(ahead, "ahead"), look=whole(look, "look"), apart=apart, both=both)
         raw = ctypes.c_void_p()
         connection.call(lib.ct_array_create, connection._raw, ctypes.byref(options), ctypes.byref(raw))
         super().__init__(connection, raw.value or 0)

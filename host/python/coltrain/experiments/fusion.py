@@ -8,7 +8,8 @@ times steps for a million cycles:
                            for each of its jobs
   serial_prefetched        one after the other, with the next run in the queue
   interleaved              runs of all members in the queue, in turn, each in jobs of its own
-  models_steps_per_mcycle  runs of all members in the same jobs, as arrays do it
+  together                 runs of all members in the same jobs, as arrays do it
+  models_steps_per_mcycle  the same in both queues (ct_array_options.both), where nobody asks for answers
 
 Two more points are of requests beside one member that trains and beside sixteen.
 """
@@ -54,30 +55,35 @@ def serial_host(alone: Json, launch: int) -> float:
     return rate(alone["first_cycles"] + launch * alone["jobs"])
 
 
-def row_of(alone: Json, point: Json, launch: int) -> Json | None:
-    """None: the device has no clock."""
+def row_of(alone: Json, point: Json, both: Json | None, launch: int) -> Json | None:
+    """None: the device has no clock. both: of one member, or not measured yet: None."""
     if not point["cycles_per_run"] or not alone["cycles_per_run"]:
         return None
     host, prefetched = serial_host(alone, launch), rate(alone["cycles_per_run"])
     together, apart = rate(point["cycles_per_run"]), rate(point["apart_cycles"])
+    best = both or point
+    most = rate(best["cycles_per_run"])
     return {
         "net": point["net"],
         "members": point["members"],
-        "models_steps_per_mcycle": together,
+        "models_steps_per_mcycle": most,
         "serial_host": host,
         "serial_prefetched": prefetched,
         "interleaved": apart,
-        "identical": point["identical"],
-        "over_host": together / host,
-        "over_prefetched": together / prefetched,
-        "over_interleaved": together / apart,
+        "together": together,
+        "identical": best["identical"] and point["identical"],
+        "over_host": most / host,
+        "over_prefetched": most / prefetched,
+        "together_over_prefetched": together / prefetched,
+        "both_queues": both is not None,
         "launch_cycles": launch,
         "by_launch": {str(n): serial_host(alone, n) for n in LAUNCHES},
         "batch": point["batch"],
         "jobs": point["jobs"],
         "in_a_job": point["beside"],
-        "busiest": point["busiest"],
-        "busy": point["busy"],
+        "busiest": best["busiest"],
+        "busy": best["busy"],
+        "busy_together": point["busy"],
         "bytes": point["bytes"],
         "run_bytes": point["run_bytes"],
         "programs": point["programs"],
@@ -107,6 +113,10 @@ class Fusion(Experiment):
     def point(self, net: str, members: int) -> Point:
         return self.made_by(f"{net}-{members}", ["--net", net, "--members", str(members)], COST[net] * max(4, 3 * members) / (1.5 if NETS[net].slow else 1))
 
+    def both(self, net: str, members: int) -> Point:
+        args = ["--net", net, "--members", str(members), "--both"]
+        return self.made_by(f"{net}-{members}-both", args, COST[net] * 2 * members)
+
     def beside(self, members: int) -> Point:
         args = ["--net", BESIDE_NET, "--members", str(members), "--beside"]
         return self.made_by(f"beside-{members}", args, 6.0)
@@ -115,7 +125,9 @@ class Fusion(Experiment):
         return members_of(net, self.options.quick)
 
     def points(self) -> list[Point]:
-        return [*(self.point(net, n) for net in NETS for n in self.members(net)), *(self.beside(n) for n in BESIDE)]
+        together = [self.point(net, n) for net in NETS for n in self.members(net)]
+        both = [self.both(net, n) for net in NETS for n in self.members(net) if n > 1]
+        return [*together, *both, *(self.beside(n) for n in BESIDE)]
 
     def make(self) -> None:
         wanted = self.named("points", self.points(), lambda p: p.name)
@@ -128,8 +140,8 @@ class Fusion(Experiment):
         layers: list[Json] = []
         for net in NETS:
             alone = self.store.load(self.point(net, 1))
-            found = [self.store.load(self.point(net, n)) for n in self.members(net)]
-            made = [row_of(alone, p, self.options.launch) for p in found if p and alone]
+            found = [(self.store.load(self.point(net, n)), self.store.load(self.both(net, n))) for n in self.members(net)]
+            made = [row_of(alone, p, both, self.options.launch) for p, both in found if p and alone]
             rows += [r for r in made if r]
             layers += [{"net": net, "stage": i, **layer} for i, layer in enumerate(alone["layers"])] if alone else []
         beside = [p for p in (self.store.load(self.beside(n)) for n in BESIDE) if p]
@@ -139,10 +151,11 @@ class Fusion(Experiment):
 
     def lines(self, summary: Json) -> Iterable[str]:
         yield "models x steps in a million cycles"
-        rates = f"{'host':>9} {'prefetched':>10} {'in turn':>9} {'together':>9} {'/ host':>7} {'/ pref.':>7}"
+        rates = f"{'host':>9} {'prefetched':>10} {'in turn':>9} {'together':>9} {'both':>9} {'/ host':>7} {'/ pref.':>7}"
         yield f"{'net':11} {'members':>7} {rates}  {'busiest':7} {'busy':>5}  same bits"
         for r in summary["rows"]:
-            rates = f"{r['serial_host']:9.3f} {r['serial_prefetched']:10.3f} {r['interleaved']:9.3f} {r['models_steps_per_mcycle']:9.3f}"
+            rates = f"{r['serial_host']:9.3f} {r['serial_prefetched']:10.3f} {r['interleaved']:9.3f} {r['together']:9.3f}"
+            rates += f" {r['models_steps_per_mcycle']:9.3f}" if r["both_queues"] else f" {'-':>9}"
             over = f"{r['over_host']:7.2f} {r['over_prefetched']:7.3f}"
             same = {True: "yes", False: "NO", None: "-"}[r["identical"]]
             yield f"{r['net']:11} {r['members']:7} {rates} {over}  {r['busiest']:7} {100 * r['busy']:4.0f}%  {same}"

@@ -4,7 +4,7 @@
 Each member has a learning rate and a momentum (of Adam: a beta) of its own, and weights of its own seed. They train twice: apart, each run
 in jobs of its own, and together. Afterwards each is compared, in every bit, with the same network trained alone on emu:.
 
-With --beside it is another point: requests to a small perceptron, at fixed distances, while so many members train.
+With --both they are in both queues. With --beside it is another point: requests to a small perceptron, at fixed distances, while so many members train.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -67,16 +68,22 @@ def timing(ends: list[coltrain.MemberRun]) -> dict[str, Any]:
     return {"first_cycles": first.end - first.start, "whole_cycles": last.end - first.start, "cycles_per_run": steady}
 
 
-def train(net: str, members: int, device: str, small: bool, apart: bool, runs: int) -> dict[str, Any]:
-    """So many runs of each member, and what it has become."""
+def counters(dev: coltrain.Device) -> dict[str, int]:
+    """Of both contexts together."""
+    both = [dev.counters(context) for context in ("training", "inference")]
+    return {name: sum(c[name] for c in both) for name in UNITS.values()}
+
+
+def train(net: str, members: int, device: str, small: bool, runs: int, **how: bool) -> dict[str, Any]:
+    """So many runs of each member, and what it has become. how: of the array."""
     ends: list[coltrain.MemberRun] = []
-    with coltrain.open(device) as dev, dev.array(apart=apart) as array:
+    with coltrain.open(device) as dev, dev.array(**how) as array:
         graph = graph_of(net, small)
         feed = batches_of(graph, SEED)
         joined = [array.join(graph, feed, seed=SEED + i, **recipe(net, i)) for i in range(members)]
-        before = dev.counters("training")
+        before = counters(dev)
         array.run(runs, ends.append)
-        after = dev.counters("training")
+        after = counters(dev)
         time = timing(ends)
         unit, busy = busiest_of(before, after, time["whole_cycles"]) if time["whole_cycles"] else (None, None)
         info = joined[0].network.info
@@ -118,7 +125,7 @@ def measure(net: str, members: int, device: str, small: bool = False, check: boo
     """Of one member: STEADY runs behind the first. Of several: apart and together."""
     slow = NETS[net].slow
     runs = (2 if slow else STEADY + 1) if members == 1 else 1 if slow or members > 8 else 2
-    of = train(net, members, device, small, False, runs)
+    of = train(net, members, device, small, runs)
     values = of.pop("values")
     identical = all(same(v, alone(net, small, i, runs)) for i, v in enumerate(values)) if check else None
     point = of | {
@@ -130,8 +137,20 @@ def measure(net: str, members: int, device: str, small: bool = False, check: boo
     }
     if members == 1:
         return point | {"apart_cycles": of["cycles_per_run"], "layers": layers(net, device, small)}
-    other = train(net, members, device, small, True, 2 if members == 2 and not slow else 1)
+    other = train(net, members, device, small, 2 if members == 2 and not slow else 1, apart=True)
     return point | {"apart_cycles": other["cycles_per_run"]}
+
+
+def both(net: str, members: int, device: str, small: bool = False) -> dict[str, Any]:
+    """In both queues. Its cycles a run are those of the whole, to the end, where one queue is empty."""
+    runs = 2 if members > 4 or NETS[net].slow else 4
+    if net.startswith("digits"):
+        runs = 8 if members <= 8 else 4
+    of = train(net, members, device, small, runs, both=True)
+    values = of.pop("values")
+    identical = all(same(v, alone(net, small, i, runs)) for i, v in enumerate(values))
+    cycles = of["whole_cycles"] / (runs * members) if of["whole_cycles"] else None
+    return of | {"net": net, "members": members, "runs": runs, "identical": identical, "cycles_per_run": cycles}
 
 
 def beside(net: str, members: int, device: str, small: bool = False) -> dict[str, Any]:
@@ -173,11 +192,12 @@ def main() -> int:
     p.add_argument("--device", default="sim:")
     p.add_argument("--small", action="store_true")
     p.add_argument("--beside", action="store_true")
+    p.add_argument("--both", action="store_true")
     p.add_argument("--json", default="-")
     o = p.parse_args()
     try:
-        point = beside(o.net, o.members, o.device, o.small) if o.beside else measure(o.net, o.members, o.device, o.small)
-        print(json.dumps(point))
+        make: Callable[[str, int, str, bool], dict[str, Any]] = beside if o.beside else both if o.both else measure
+        print(json.dumps(make(o.net, o.members, o.device, o.small)))
     except (Failure, coltrain.Error) as failure:
         return complain(str(failure))
     return 0

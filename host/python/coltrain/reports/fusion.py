@@ -12,7 +12,8 @@ from coltrain.reports.page import render
 Json = dict[str, Any]
 
 LINES = {
-    "models_steps_per_mcycle": ("train", "together", "-"),
+    "models_steps_per_mcycle": ("serve", "together, both queues", "-"),
+    "together": ("train", "together", "-"),
     "interleaved": ("turns", "in turn", "-."),
     "serial_prefetched": ("alone", "one after the other", "--"),
     "serial_host": ("fcfs", "launched by the host", ":"),
