@@ -297,7 +297,8 @@ static int open_all(struct sweep *s, struct learn *l) {
   s->member = calloc(s->members, sizeof *s->member);
   s->feed = calloc(s->members, sizeof *s->feed);
   const struct ct_array_options options = {.both = true}; /* nobody asks for answers meanwhile */
-  const int rc = s->member && s->feed ? ct_array_create(s->dev, &options, &s->array) : CT_ERR_MEMORY;
+  const int rc =
+      s->member && s->feed ? ct_array_create(s->dev, &options, &s->array) : CT_ERR_MEMORY;
   if (rc < 0) return cli_fail_device(s->dev, rc, "the array of members");
   return open_answers(s) || join_all(s);
 }

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -196,8 +195,13 @@ def main() -> int:
     p.add_argument("--json", default="-")
     o = p.parse_args()
     try:
-        make: Callable[[str, int, str, bool], dict[str, Any]] = beside if o.beside else both if o.both else measure
-        print(json.dumps(make(o.net, o.members, o.device, o.small)))
+        if o.beside:
+            point = beside(o.net, o.members, o.device, o.small)
+        elif o.both:
+            point = both(o.net, o.members, o.device, o.small)
+        else:
+            point = measure(o.net, o.members, o.device, o.small)
+        print(json.dumps(point))
     except (Failure, coltrain.Error) as failure:
         return complain(str(failure))
     return 0
