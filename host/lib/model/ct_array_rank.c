@@ -118,12 +118,12 @@ static int make_ranks(const struct ct_array *a, const struct rank *all) {
   if (all->count == 0 || (all->count == 1 && lie_in_order(all))) return CT_OK;
   int err = ct_fusion_make(all->list[0]->network, all->common, &programs);
   if (err || !programs->stage) return err;
-  const size_t ranks = how_many(a, all->count);
-  for (size_t i = 0, first = 0; i < ranks && !err; ++i) {
-    const size_t end = all->count * (i + 1) / ranks;
-    const struct rank r = {all->list + first, end - first, all->common};
+  size_t first = 0;
+  for (size_t left = how_many(a, all->count); left > 0 && !err; --left) {
+    const size_t some = (all->count - first) / left;
+    const struct rank r = {all->list + first, some, all->common};
     if (!lie_in_order(&r)) err = make_rank(&r);
-    first = end;
+    first += some;
   }
   return err;
 }
@@ -131,11 +131,11 @@ static int make_ranks(const struct ct_array *a, const struct rank *all) {
 int ct_array_ranks(struct ct_array *a) {
   struct ct_array_member **list = malloc((a->members + 1) * sizeof(struct ct_array_member *));
   int err = list ? CT_OK : ct_fail(a->dev, CT_ERR_MEMORY, "no memory for ranks of members");
-  for (size_t i = 0; i < 2 * a->members && !err; ++i) {
-    const bool common = i < a->members;
-    const struct rank r = {list, companions(a, i % a->members, common, list), common};
-    err = make_ranks(a, &r);
-  }
+  for (unsigned common = 0; common < 2; ++common)
+    for (size_t i = 0; i < a->members && !err; ++i) {
+      const struct rank r = {list, companions(a, i, common, list), common};
+      err = make_ranks(a, &r);
+    }
   free(list);
   return err;
 }

@@ -179,11 +179,11 @@ static void cut_row(struct ct_array_row *row, const struct ct_array_member *m) {
 }
 
 static int submit_row(const struct ct_array_row *row, enum ct_queue queue, uint64_t *tag) {
-  ct_network *network[CT_MEMBERS_AT_ONCE];
-  ct_frame *frame[CT_MEMBERS_AT_ONCE];
   const struct ct_array_member *first = row->member[0];
   const uint32_t at = (uint32_t)(first->next % first->ahead);
-  for (uint32_t i = 0; i < row->count; ++i) {
+  ct_network *network[CT_MEMBERS_AT_ONCE] = {first->network};
+  ct_frame *frame[CT_MEMBERS_AT_ONCE] = {first->frame[at]};
+  for (uint32_t i = 1; i < row->count; ++i) {
     network[i] = row->member[i]->network;
     frame[i] = row->member[i]->frame[at];
   }
