@@ -6,6 +6,7 @@
  */
 #include "ct_tb.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -339,7 +340,7 @@ static void test_answers_behind_a_step(void **state) {
       snprintf(uri, sizeof uri, "sim:stall=%u,seed=%u", stall[i], seed);
       behind_a_step(uri, seed % 2 ? 1 : 5, seed % 3 == 0);
     }
-  behind_a_step("sim:sdram", 1, false);
+  behind_a_step("sim:memory=sdram", 1, false);
 }
 
 /* The largest piece of memory that is free. */

@@ -41,6 +41,8 @@ int ct_array_create(ct_device *dev, const struct ct_array_options *options, ct_a
   a->dev = dev;
   a->ahead = options && options->ahead ? options->ahead : AHEAD;
   a->look = options && options->look ? options->look : LOOK;
+  a->apart = options && options->apart;
+  a->both = options && options->both;
   *array = a;
   return CT_OK;
 }
@@ -220,7 +222,8 @@ int ct_array_leave(ct_array *a, uint32_t number) {
   if (err) return err;
   struct ct_array_member *m = a->member[at];
   for (size_t i = 0; i < a->flights; ++i)
-    if (a->flight[i].member == m) a->flight[i].member = NULL;
+    for (uint32_t k = 0; k < a->flight[i].row.count; ++k)
+      if (a->flight[i].row.member[k] == m) a->flight[i].row.member[k] = NULL;
   for (size_t i = at + 1; i < a->members; ++i)
     a->member[i - 1] = a->member[i];
   --a->members;

@@ -103,5 +103,20 @@ int ct_network_join(ct_network *n, ct_network *of) {
   if (err) return err;
   n->owner = of->owner;
   ++n->owner->refs;
+  n->next_sharer = n->owner->sharers;
+  n->owner->sharers = n;
   return CT_OK;
+}
+
+void ct_network_part_from(ct_network *n) {
+  ct_network **at = &n->owner->sharers;
+  while (*at && *at != n)
+    at = &(*at)->next_sharer;
+  if (*at) *at = n->next_sharer;
+}
+
+void ct_network_lies_at(ct_network *owner, uint64_t lasting) {
+  owner->base.lasting = owner->own.lasting = lasting;
+  for (ct_network *n = owner->sharers; n; n = n->next_sharer)
+    n->base.lasting = n->own.lasting = lasting;
 }
