@@ -56,9 +56,10 @@ struct ct_network_options {
   bool shared;       /* inputs and labels are those of all members */
   /* One on the same device in whose memory its weights and states are, too: the same bits without
    * copies, at every moment. Each of its own has to be there, by name and shape, and to lie as its
-   * programs want it: so it is with a perceptron's steps and answers, of any number of rows. It
-   * writes no weights; those of the other may be freed, and they stay as long as somebody has them.
-   * NULL: none */
+   * programs want it: so it is with a perceptron's steps and answers as one stage, which are steps
+   * by SGD and answers of 1 to 64 rows. By kernels steps have more beside their weights, and share
+   * them with nobody. It writes no weights; those of the other may be freed, and they stay as long
+   * as somebody has them. NULL: none */
   ct_network *weights_of;
   uintptr_t reserved[4]; /* 0 */
 };
@@ -251,7 +252,9 @@ struct ct_network_info {
   bool changes;             /* its runs change its weights */
   uint32_t accumulate;      /* runs that make a step: struct ct_optimise; else 1 */
   uint32_t inputs, classes; /* of a perceptron that ct_network_server_create() takes; else 0 */
-  uint64_t run_bytes;       /* device memory for what a run makes and needs for a while */
+  uint64_t run_bytes;       /* device memory for what a run makes and needs for a while; of members
+                               of an array that have run in the same jobs for eight of them, too,
+                               in each queue in which they have */
   uint32_t together;        /* networks that have its programs, itself among them: see `like` */
   uint32_t members;     /* networks of this graph that it is; facts are those of the selected one */
   uint64_t frame_bytes; /* device memory for inputs, labels and outputs: of a frame */

@@ -53,6 +53,7 @@ struct ct_array_member {
   uint64_t next, goal; /* the run that begins next; where to stop for now */
   uint64_t under_way;  /* runs ... */
   enum ct_queue queue; /* ... which are in this one */
+  uint64_t wrote;      /* its frame has the inputs of this run; CT_NO_CYCLE: of none */
   uint64_t looked;     /* weights were found right in front of this run; CT_NO_CYCLE: of none */
   uint64_t ended_by;   /* as in struct ct_member_info */
   bool ended;          /* no more runs begin */
@@ -110,6 +111,9 @@ void ct_array_batches_free(struct ct_array *a);
 /* Puts members side by side that can take their next run together; nothing is under way. Where
  * there is no room for that they stay where they are. */
 int ct_array_ranks(struct ct_array *a);
+/* Gives back what runs of ranks need for a while, unless such runs are under way; the next makes
+ * it again, where there is room. Whether there was any. */
+bool ct_array_spare(struct ct_array *a);
 /* The member in the next slot of the same rank (by 1, or -1); NULL: nobody is there. */
 struct ct_array_member *ct_array_neighbour(const struct ct_array *a,
                                            const struct ct_array_member *m, int by);

@@ -84,6 +84,7 @@ static int move(struct ct_array_member *m, struct ct_rank *rank, uint32_t slot) 
   for (uint32_t i = 0; i < m->ahead; ++i)
     ct_frame_move(m->frame[i], rank, i, slot);
   m->slot = slot;
+  m->wrote = CT_NO_CYCLE;
   return CT_OK;
 }
 
@@ -133,4 +134,19 @@ int ct_array_ranks(struct ct_array *a) {
     }
   free(list);
   return err;
+}
+
+/* ---- Memory -------------------------------------------------------------------------------- */
+
+bool ct_array_spare(struct ct_array *a) {
+  bool any = false;
+  for (size_t i = 0; i < a->members && !a->flights; ++i) {
+    struct ct_shared *shared = a->member[i]->network->shared;
+    for (unsigned q = 0; q < CT_QUEUES; ++q) {
+      any |= shared->ranks[q] != 0;
+      ct_give_back_after(a->dev, shared->ranks[q], (enum ct_queue)q, shared->error[q]);
+      shared->ranks[q] = 0;
+    }
+  }
+  return any;
 }

@@ -244,11 +244,14 @@ static void write_own(struct ct_array *a, struct ct_array_row *row,
                       const struct ct_array_member *m) {
   for (uint32_t i = 0; i < row->count; ++i) {
     struct ct_array_member *of = row->member[i];
+    if (of->wrote == of->next) continue; /* for a row that did not fit */
     const int err = of->feed.write(of->feed.arg, of->next, of->frame[of->next % of->ahead]);
-    if (err < 0)
+    if (err < 0) {
       fail(of, of->next, err);
-    else
-      ++a->written;
+      continue;
+    }
+    of->wrote = of->next;
+    ++a->written;
   }
   keep_around(row, m);
 }

@@ -530,6 +530,14 @@ static uint32_t runs_of_step(const ct_network *n) {
   return most;
 }
 
+/* Arenas: of a run, and of those who have run side by side. */
+static uint64_t run_units(const ct_network *n) {
+  uint64_t count = ct_min_u32(n->members, CT_MEMBERS_AT_ONCE);
+  for (unsigned q = 0; q < CT_QUEUES; ++q)
+    if (n->shared->ranks[q]) count += CT_MEMBERS_AT_ONCE;
+  return n->compiled.arena * count;
+}
+
 static uint64_t frame_units(const ct_network *n) {
   uint64_t units = 0;
   for (size_t i = 0; i < n->compiled.externals; ++i)
@@ -542,21 +550,20 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
   if (err) return err;
   CT_NEED(n->dev, info);
   const struct ct_mlp *mlp = &n->compiled.mlp;
-  *info = (struct ct_network_info){
-      .seed = n->owner->drawn,
-      .steps = n->owner->steps,
-      .epochs = n->owner->epochs,
-      .mantissa = 8 - n->narrow,
-      .changes = n->changes,
-      .together = (uint32_t)n->shared->open,
-      .weights_bytes = n->compiled.lasting * CT_UNIT,
-      .run_bytes = n->compiled.arena * CT_UNIT * ct_min_u32(n->members, CT_MEMBERS_AT_ONCE),
-      .members = n->members,
-      .frame_bytes = frame_units(n) * CT_UNIT,
-      .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),
-      .accumulate = runs_of_step(n),
-      .inputs = mlp->layers ? mlp->width[0] : 0,
-      .classes = mlp->layers ? mlp->width[mlp->layers] : 0};
+  *info = (struct ct_network_info){.seed = n->owner->drawn,
+                                   .steps = n->owner->steps,
+                                   .epochs = n->owner->epochs,
+                                   .mantissa = 8 - n->narrow,
+                                   .changes = n->changes,
+                                   .together = (uint32_t)n->shared->open,
+                                   .weights_bytes = n->compiled.lasting * CT_UNIT,
+                                   .run_bytes = run_units(n) * CT_UNIT,
+                                   .members = n->members,
+                                   .frame_bytes = frame_units(n) * CT_UNIT,
+                                   .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),
+                                   .accumulate = runs_of_step(n),
+                                   .inputs = mlp->layers ? mlp->width[0] : 0,
+                                   .classes = mlp->layers ? mlp->width[mlp->layers] : 0};
   return CT_OK;
 }
 
