@@ -904,7 +904,10 @@ static void test_closed(void **state) {
   (void)state;
   rig_open(&r, "emu:", NULL);
   const struct bed_case c = small(&feed, 0.1);
+  const struct bed_case d = adam(&feed, 0.1);
   bed_join(r.array, r.dev, &c);
+  bed_join(r.array, r.dev, &d);
+  bed_join(r.array, r.dev, &d);
   run(&r, 2);
   ct_close(r.dev);
   assert_int_equal(ct_array_run(r.array, 1, NULL), CT_ERR_CLOSED);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs of an array. Members are asked in turn whether a run of theirs can begin; all that can are
- * submitted, so that the queue holds runs of several. Then the oldest is waited for, and it begins
- * again. The rules are in ct_array.h.
+ * submitted, each with those beside it, so that a queue holds runs of several. Then one that ends
+ * next is waited for, and it begins again. The rules are in ct_array.h.
  */
 #include <math.h>
 #include <stdlib.h>

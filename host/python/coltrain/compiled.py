@@ -27,7 +27,7 @@ from ._lib import lib
 from ._numbers import U64, path_of, whole
 from .errors import ArgumentError
 from .events import Future, cycle_of, queue_of
-from .graph import Graph, Schedule, Tensor, Update, _schedule, _text
+from .graph import Graph, Schedule, Tensor, Update, _schedule, _text, _update
 from .model import Served, Weights
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ class Compiled(Served):
         if updates is not None:
             if len(updates) != some:
                 raise ArgumentError(f"numbers of updates for {len(updates)} of {some} members")
-            each = (ct_optimise * max(some, 1))(*(u.raw() for u in updates))
+            each = (ct_optimise * max(some, 1))(*(_update(u) for u in updates))
             run.updates = ctypes.cast(each, ctypes.POINTER(ct_optimise))
         elif schedules is not None:
             if len(schedules) != some:

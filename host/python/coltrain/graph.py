@@ -168,8 +168,9 @@ class Update(NamedTuple):
     beta2: float = 0.0
     epsilon: float = 0.0
 
-    def raw(self) -> ct_optimise:
-        return optimise_of(self.schedule, Optimiser.SGD, 0, {name: getattr(self, name) for name in self._fields[1:]})
+
+def _update(u: Update) -> ct_optimise:
+    return optimise_of(u.schedule, Optimiser.SGD, 0, {name: getattr(u, name) for name in u._fields[1:]})
 
 
 def operators() -> tuple[str, ...]:
