@@ -2,7 +2,7 @@
 """One point of `coltrain experiment fusion`: members of an array train a network on a device. Prints a line of JSON.
 
 Each member has a learning rate and a momentum (of Adam: a beta) of its own, and weights of its own seed. They train twice: apart, each run
-in jobs of its own, and together. Afterwards each is compared, in every bit, with the same network trained alone on emu:.
+in jobs of its own, and together. After either each is compared, in every bit, with the same network trained alone on emu:.
 
 With --both they are in both queues. With --beside it is another point: requests to a small perceptron, at fixed distances, while so many members train.
 """
@@ -100,7 +100,8 @@ def train(net: str, members: int, device: str, small: bool, runs: int, **how: bo
 
 
 def layers(net: str, device: str, small: bool) -> list[dict[str, Any]]:
-    """Of each kernel: cycles that it should take, what it waits for, and the bound (busy + waiting) / busy of what others could fill."""
+    """Of each kernel, as the planner expects it, not as counters say: cycles that it should take, what it waits for, and the bound
+    (busy + waiting) / busy of what others could fill."""
     graph = graph_of(net, small)
     graph.optimise("loss", **recipe(net, 0))
     several = net != "digits"  # which is one stage
@@ -136,8 +137,10 @@ def measure(net: str, members: int, device: str, small: bool = False, check: boo
     }
     if members == 1:
         return point | {"apart_cycles": of["cycles_per_run"], "layers": layers(net, device, small)}
-    other = train(net, members, device, small, 2 if members == 2 and not slow else 1, apart=True)
-    return point | {"apart_cycles": other["cycles_per_run"]}
+    turns = 2 if members == 2 and not slow else 1
+    other = train(net, members, device, small, turns, apart=True)
+    in_turn = all(same(v, alone(net, small, i, turns)) for i, v in enumerate(other.pop("values"))) if check else None
+    return point | {"apart_cycles": other["cycles_per_run"], "identical": in_turn and identical}
 
 
 def both(net: str, members: int, device: str, small: bool = False) -> dict[str, Any]:
