@@ -739,6 +739,69 @@ static void test_memory_is_full(void **state) {
   rig_close(&r);
 }
 
+enum { PIECES = 400 };
+
+/* All memory that is left, in pieces. */
+struct filler {
+  uint64_t at[PIECES];
+  size_t count;
+};
+
+static void fill_up(ct_device *dev, struct filler *f) {
+  for (uint64_t size = 1 << 20; size >= CT_UNIT; size /= 2)
+    while (f->count < PIECES && !ct_mem_alloc(dev, size, &f->at[f->count]))
+      ++f->count;
+  assert_true(f->count < PIECES);
+}
+
+static void empty(ct_device *dev, struct filler *f) {
+  while (f->count > 0)
+    assert_int_equal(ct_mem_free(dev, f->at[--f->count]), CT_OK);
+}
+
+/* Where a rank's runs have no memory its members run one by one, and together again when there is
+ * some. Who joins then gets what runs of ranks had. */
+static void test_ranks_without_memory(void **state) {
+  struct rig r;
+  struct bed_feed feed[5];
+  struct bed_case c[5];
+  struct ct_network_info before, after;
+  struct filler rest = {.count = 0};
+  (void)state;
+  rig_open(&r, "emu:dram=2", NULL);
+  for (int i = 0; i < 5; ++i) {
+    feed[i] = feed_of(i < 2 ? 1 : (uint64_t)i);
+    c[i] = adam(&feed[i < 2 ? 0 : i], 0.01 * (i + 1));
+    if (i < 4) bed_join(r.array, r.dev, &c[i]);
+  }
+  assert_int_equal(ct_network_info(ct_array_network(r.array, 1), &before), CT_OK);
+  const uint64_t bytes = member(&r, 3).bytes;
+  run(&r, 1);
+  assert_int_equal(member(&r, 1).beside, 2);
+  assert_int_equal(member(&r, 3).beside, 2);
+  assert_true(member(&r, 3).bytes > bytes); /* inputs, too */
+  assert_int_equal(ct_network_info(ct_array_network(r.array, 1), &after), CT_OK);
+  assert_int_equal(after.run_bytes, 9 * before.run_bytes);
+  assert_true(ct_array_spare(r.array));
+  assert_false(ct_array_spare(r.array));
+  fill_up(r.dev, &rest);
+  run(&r, 3);
+  assert_int_equal(member(&r, 1).beside, 1);
+  assert_int_equal(member(&r, 3).beside, 1);
+  assert_int_equal(feed[2].asked, 4); /* once for each run */
+  empty(r.dev, &rest);
+  run(&r, 2);
+  assert_int_equal(member(&r, 1).beside, 2);
+  fill_up(r.dev, &rest);
+  bed_join(r.array, r.dev, &c[4]);
+  run(&r, 2);
+  empty(r.dev, &rest);
+  run(&r, 1);
+  for (uint32_t i = 1; i <= 5; ++i)
+    bed_expect_alone(r.array, i, &c[i - 1], i < 5 ? 9 : 3, r.beside);
+  rig_close(&r);
+}
+
 /* ---- Arrays drawn at random --------------------------------------------------------------------
  */
 
@@ -798,7 +861,7 @@ static void test_random(void **state) {
     struct bed_feed feed[FEEDS] = {feed_of(1), feed_of(2), feed_of(3)};
     const uint32_t ahead = 1 + ct_rng_below(&rng, 3);
     feed[2].poison = 3 + ct_rng_below(&rng, 8);
-    rig_open(&r, ct_rng_percent(&rng, 50) ? "emu:" : "emu:core=16x8",
+    rig_open(&r, ct_rng_percent(&rng, 50) ? "emu:dram=1" : "emu:core=16x8",
              &(struct ct_array_options){.ahead = ahead, .both = ct_rng_percent(&rng, 40)});
     for (int k = 0; k < ROUNDS; ++k) {
       const uint64_t runs = ct_rng_below(&rng, 7);
@@ -937,6 +1000,7 @@ int main(void) {
       cmocka_unit_test(test_limits),
       cmocka_unit_test(test_files),
       cmocka_unit_test(test_memory_is_full),
+      cmocka_unit_test(test_ranks_without_memory),
       cmocka_unit_test(test_random),
       cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_behind_others),
