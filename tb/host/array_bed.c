@@ -130,6 +130,19 @@ void bed_draw_case(struct bed_case *c, ct_rng *rng) {
                                            .period = 5 + ct_rng_below(rng, 5)};
 }
 
+void bed_draw_kin(struct bed_case *c, const struct bed_case *like, ct_rng *rng) {
+  bed_draw_case(c, rng);
+  const struct ct_optimise how = c->how;
+  struct bed_case kin = *like;
+  kin.seed = c->seed;
+  kin.masks = c->masks;
+  kin.how.schedule = how.schedule;
+  kin.how.momentum = how.momentum;
+  kin.how.beta1 = how.beta1;
+  if (kin.how.weight_decay != 0) kin.how.weight_decay = 0.001 * (1 + ct_rng_below(rng, 5));
+  *c = kin;
+}
+
 /* ---- Members ------------------------------------------------------------------------------- */
 
 int bed_try_join(ct_array *a, const struct bed_case *c, uint32_t *number) {

@@ -25,6 +25,8 @@ struct bed_case {
   struct bed_feed *feed;
 };
 void bed_draw_case(struct bed_case *c, ct_rng *rng);
+/* One with other numbers, but the same programs and the same feed. */
+void bed_draw_kin(struct bed_case *c, const struct bed_case *like, ct_rng *rng);
 /* Without updates, checked. */
 ct_graph *bed_graph(const struct bed_case *c);
 /* Joins; fails the test if it cannot. */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ct_array.h"
 #include "ct_network.h"
 #include "ct_queue.h"
 
@@ -43,6 +44,12 @@ static struct ct_array_info facts(struct rig *r) {
   struct ct_array_info info;
   assert_int_equal(ct_array_info(r->array, &info), CT_OK);
   return info;
+}
+
+static void refused(struct rig *r, int want, const char *sentence, int got) {
+  assert_int_equal(got, want);
+  if (!strstr(ct_last_error(r->dev), sentence))
+    fail_msg("\"%s\" does not say: %s", ct_last_error(r->dev), sentence);
 }
 
 static struct bed_feed feed_of(uint64_t seed) {
@@ -82,8 +89,10 @@ static void lenets(struct rig *r, uint32_t batch, uint64_t runs) {
   assert_int_equal(facts(r).programs, 2);
   assert_int_equal(facts(r).runs, MEMBERS * runs);
   assert_int_equal(facts(r).batches, 2 * runs);
-  for (unsigned i = 0; i < MEMBERS; ++i)
+  for (unsigned i = 0; i < MEMBERS; ++i) {
+    assert_int_equal(member(r, number[i]).beside, i ? MEMBERS - 1 : 1);
     bed_expect_alone(r->array, number[i], &c[i], runs, r->beside);
+  }
 }
 
 static void test_lenets(void **state) {
@@ -310,6 +319,308 @@ static void test_a_job_fails(void **state) {
   }
 }
 
+/* ---- In the same jobs --------------------------------------------------------------------------
+ */
+
+/* By kernels, so that several go in a job. */
+static struct bed_case adam(struct bed_feed *feed, double rate) {
+  struct bed_case c = small(feed, rate);
+  c.how.optimiser = CT_OPTIMISER_ADAM;
+  c.how.momentum = 0;
+  return c;
+}
+
+/* The last run that was submitted is cancelled: of all whose run it is nobody goes on. */
+static void test_a_job_of_several_fails(void **state) {
+  (void)state;
+  for (unsigned after = 0; after < 8; after += 3) {
+    struct rig r;
+    struct bed_feed feed = feed_of(1), other = feed_of(2);
+    unsigned failed = 0;
+    rig_open(&r, "sim:", NULL);
+    struct saboteur s = {.dev = r.dev, .after = after};
+    const struct bed_case c[5] = {adam(&feed, 0.01), adam(&feed, 0.02), adam(&feed, 0.03),
+                                  adam(&other, 0.01), adam(&other, 0.02)};
+    for (int i = 0; i < 5; ++i)
+      bed_join(r.array, r.dev, &c[i]);
+    assert_int_equal(ct_array_run(r.array, 8, &(struct ct_watch){sabotage, &s}), CT_OK);
+    for (uint32_t i = 1; i <= 5; ++i) {
+      const struct ct_member_info info = member(&r, i);
+      assert_int_equal(info.beside, i <= 3 ? 3 : 2);
+      assert_int_equal(info.state, member(&r, i <= 3 ? 1 : 4).state);
+      failed += info.state == CT_MEMBER_FAILED;
+      if (info.state == CT_MEMBER_READY) bed_expect_alone(r.array, i, &c[i - 1], 8, r.beside);
+    }
+    assert_true(failed == 2 || failed == 3);
+    rig_close(&r);
+  }
+}
+
+/* One in the middle diverges: what is left of the rank are two parts, and one rank in the next
+ * call. Who leaves makes no difference to the others. */
+static void test_one_of_several_ends(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  struct bed_case c[7];
+  (void)state;
+  rig_open(&r, "emu:", NULL);
+  for (int i = 0; i < 7; ++i) {
+    c[i] = adam(&feed, 0.01 * (i + 1));
+    c[i].how.beta1 = 0.5 + 0.05 * i;
+    c[i].how.epsilon = 1e-6 * (i + 1);
+    bed_join(r.array, r.dev, &c[i]);
+  }
+  run(&r, 1);
+  assert_int_equal(member(&r, 1).beside, 7);
+  ct_network *n = ct_array_network(r.array, 4);
+  const float bias[24] = {INFINITY};
+  assert_int_equal(ct_network_write(n, ct_graph_find(ct_network_graph(n), "fc1.bias"), bias, 24),
+                   CT_OK);
+  run(&r, 6);
+  assert_int_equal(member(&r, 4).state, CT_MEMBER_DIVERGED);
+  assert_int_equal(member(&r, 1).beside, 3);
+  run(&r, 1);
+  assert_int_equal(member(&r, 1).beside, 6);
+  assert_int_equal(ct_array_leave(r.array, 2), CT_OK);
+  assert_int_equal(ct_array_limit(r.array, 7, 9), CT_OK);
+  run(&r, 4);
+  assert_int_equal(member(&r, 4).runs, 3);
+  assert_int_equal(member(&r, 1).beside, 4);
+  for (uint32_t i = 1; i <= 7; ++i)
+    if (i != 2 && i != 4) bed_expect_alone(r.array, i, &c[i - 1], i == 7 ? 9 : 12, r.beside);
+  rig_close(&r);
+}
+
+/* Each with other batches: they have inputs of their own in the same jobs. The feed of one in the
+ * middle fails; who else has the same feed comes together with that one. */
+static void test_batches_of_their_own(void **state) {
+  struct rig r;
+  struct bed_feed feed[6];
+  struct bed_case c[6];
+  (void)state;
+  rig_open(&r, "sim:", NULL);
+  for (int i = 0; i < 6; ++i) {
+    feed[i] = feed_of((uint64_t)i + 1);
+    c[i] = adam(&feed[i], 0.01 * (i + 1));
+    if (i < 5) bed_join(r.array, r.dev, &c[i]);
+  }
+  feed[2].refuse = 4;
+  run(&r, 2);
+  assert_int_equal(member(&r, 1).beside, 5);
+  run(&r, 5);
+  assert_int_equal(member(&r, 3).state, CT_MEMBER_FAILED);
+  assert_int_equal(member(&r, 3).ended_by, 4);
+  assert_int_equal(member(&r, 1).beside, 2);
+  run(&r, 1);
+  assert_int_equal(member(&r, 5).beside, 4);
+  for (uint32_t i = 1; i <= 5; ++i)
+    bed_expect_alone(r.array, i, &c[i - 1], i == 3 ? 4 : 8, r.beside);
+  c[5].feed = &feed[0]; /* two are at the same run with the same feed, two pairs of others */
+  for (uint32_t i = 2; i <= 5; ++i)
+    assert_int_equal(ct_array_leave(r.array, i), CT_OK);
+  for (int i = 0; i < 3; ++i)
+    bed_join(r.array, r.dev, &c[i % 2 ? 5 : i]);
+  run(&r, 3);
+  bed_expect_alone(r.array, 1, &c[0], 11, r.beside);
+  bed_expect_alone(r.array, 6, &c[0], 3, r.beside);
+  bed_expect_alone(r.array, 7, &c[5], 3, r.beside);
+  assert_int_equal(member(&r, 1).beside, 1);
+  assert_int_equal(member(&r, 6).beside, 2);
+  assert_int_equal(member(&r, 7).beside, 2);
+  assert_int_equal(member(&r, 8).beside, 1);
+  rig_close(&r);
+}
+
+/* Of one that is left the rank goes; apart there are none. */
+static void test_ranks(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  const struct bed_case c[2] = {adam(&feed, 0.01), adam(&feed, 0.02)};
+  (void)state;
+  for (int apart = 0; apart < 2; ++apart) {
+    rig_open(&r, "emu:", &(struct ct_array_options){.apart = apart});
+    for (int i = 0; i < 12; ++i)
+      bed_join(r.array, r.dev, &c[i % 2]);
+    run(&r, 3);
+    assert_int_equal(member(&r, 1).beside, apart ? 1 : 6);
+    const struct ct_network *n = ct_array_network(r.array, 1);
+    assert_int_equal(n->rank != NULL, !apart);
+    for (uint32_t i = 2; i <= 12; ++i)
+      assert_int_equal(ct_array_leave(r.array, i), CT_OK);
+    run(&r, 3);
+    assert_true(!n->rank || n->rank->slots == 1);
+    bed_expect_alone(r.array, 1, &c[0], 6, r.beside);
+    rig_close(&r);
+  }
+}
+
+/* ---- Who shares a member's weights -------------------------------------------------------------
+ */
+
+/* Answers with the weights of a perceptron's steps. */
+static ct_network *answers_of(struct rig *r, const struct bed_case *c, ct_network *steps) {
+  ct_graph *g;
+  ct_network *n;
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  assert_int_equal(ct_graph_mlp(g, c->widths, c->layers, c->batch, false), CT_OK);
+  assert_int_equal(ct_graph_check(g), CT_OK);
+  if (ct_network_create(r->dev, g, &(struct ct_network_options){.weights_of = steps}, &n))
+    fail_msg("%s", ct_last_error(r->dev));
+  ct_graph_free(g);
+  return n;
+}
+
+/* What it answers to the same rows. */
+static void ask(struct rig *r, ct_network *n, float *logits) {
+  ct_graph *g = ct_network_graph(n);
+  float x[4 * 16];
+  for (unsigned i = 0; i < 4 * 16; ++i)
+    x[i] = (float)((i * 37) % 127) / 64 - 1;
+  assert_int_equal(ct_network_write(n, ct_graph_find(g, "x"), x, sizeof x / sizeof *x), CT_OK);
+  if (ct_network_run(n, CT_INFERENCE, 0)) fail_msg("%s", ct_last_error(r->dev));
+  assert_int_equal(ct_network_read(n, ct_graph_find(g, "logits"), logits, 4 * 5), CT_OK);
+}
+
+/* A member that is moved takes those along who have its weights; its memory is another's then. */
+static void test_a_shared_member_moves(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  const struct bed_case c = small(&feed, 0.1);
+  struct ct_rank *rank;
+  float before[20], after[20];
+  (void)state;
+  rig_open(&r, "emu:", NULL);
+  const uint32_t number = bed_join(r.array, r.dev, &c);
+  ct_network *n = ct_array_network(r.array, number);
+  ct_network *first = answers_of(&r, &c, n), *second = answers_of(&r, &c, first);
+  ct_network *third = answers_of(&r, &c, n);
+  run(&r, 3);
+  ask(&r, second, before);
+  ct_network_free(third); /* nobody goes there any more */
+  const uint64_t old = n->own.lasting;
+  assert_int_equal(ct_rank_create(n, &(struct ct_rank){.slots = 2, .common = true}, 2, &rank),
+                   CT_OK);
+  assert_int_equal(ct_network_move(n, rank, 1), CT_OK);
+  uint8_t *junk = malloc(n->compiled.lasting * CT_UNIT);
+  assert_non_null(junk);
+  memset(junk, 0x7f, n->compiled.lasting * CT_UNIT);
+  assert_int_equal(ct_mem_write(r.dev, old, junk, n->compiled.lasting * CT_UNIT), CT_OK);
+  free(junk);
+  ask(&r, second, after);
+  assert_memory_equal(before, after, sizeof after);
+  ask(&r, first, after);
+  assert_memory_equal(before, after, sizeof after);
+  run(&r, 2);
+  bed_expect_alone(r.array, number, &c, 5, r.beside);
+  assert_int_equal(ct_array_leave(r.array, number), CT_OK); /* the rank stays for the others */
+  ask(&r, first, before);
+  ask(&r, second, after);
+  assert_memory_equal(before, after, sizeof after);
+  ct_network_free(first);
+  ct_network_free(second);
+  rig_close(&r);
+}
+
+/* ---- Both queues -------------------------------------------------------------------------------
+ */
+
+/* A rank in each queue, and perceptrons, one stage each. They change places, since the inference
+ * queue is faster; all together it takes less time than in one queue. */
+static void test_both_queues(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  struct bed_case c[6];
+  uint64_t took[2], from = 0;
+  (void)state;
+  for (int both = 0; both < 2; ++both) {
+    rig_open(&r, "sim:", &(struct ct_array_options){.both = both});
+    for (int i = 0; i < 6; ++i) {
+      c[i] = (i < 5 ? adam : small)(&feed, 0.01 * (i + 1));
+      bed_join(r.array, r.dev, &c[i]);
+    }
+    run(&r, 1);
+    assert_int_equal(member(&r, 5).beside, both ? 3 : 5);
+    assert_int_equal(ct_now(r.dev, &from), CT_OK);
+    run(&r, 49);
+    assert_int_equal(ct_now(r.dev, &took[both]), CT_OK);
+    took[both] -= from;
+    for (uint32_t i = 1; i <= 6; ++i)
+      bed_expect_alone(r.array, i, &c[i - 1], 50, r.beside);
+    rig_close(&r);
+  }
+  printf("%llu cycles in one queue, %llu in both\n", (unsigned long long)took[0],
+         (unsigned long long)took[1]);
+  assert_true(took[1] < took[0] - took[0] / 10);
+}
+
+/* While a version of a member is being made, its runs are behind that. */
+static void test_both_beside_a_version(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  const struct bed_case c[3] = {adam(&feed, 0.01), adam(&feed, 0.02), adam(&feed, 0.03)};
+  ct_weights *version;
+  struct ct_event event;
+  (void)state;
+  rig_open(&r, "sim:", &(struct ct_array_options){.both = true});
+  for (int i = 0; i < 3; ++i)
+    bed_join(r.array, r.dev, &c[i]);
+  run(&r, 2);
+  for (uint32_t i = 1; i <= 3; ++i) {
+    ct_network *n = ct_array_network(r.array, i);
+    assert_int_equal(ct_network_publish_submit(n, n, NULL, &version, NULL), CT_OK);
+    run(&r, 3);
+    while (ct_reap(r.dev, &event, 0) == CT_OK)
+      assert_int_equal(event.error, CT_OK);
+    ct_weights_free(version);
+  }
+  for (uint32_t i = 1; i <= 3; ++i)
+    bed_expect_alone(r.array, i, &c[i - 1], 11, r.beside);
+  rig_close(&r);
+}
+
+/* Tries to make versions of members whose runs change weights in the inference queue. */
+struct publisher {
+  struct rig *r;
+  unsigned met, refused;
+};
+
+static int publish_meanwhile(void *arg, const struct ct_member_run *ended) {
+  struct publisher *p = arg;
+  ct_weights *version;
+  for (size_t i = 0; i < p->r->array->members; ++i) {
+    const struct ct_array_member *m = p->r->array->member[i];
+    ct_network *n = m->network;
+    if (m->number == ended->number || !n->rank || !n->own_runs[CT_INFERENCE]) continue;
+    const int err = ct_network_publish_submit(n, n, NULL, &version, NULL);
+    const bool ran = n->own_runs[CT_INFERENCE] > 0; /* still, as far as the device has said */
+    p->met += ran;
+    p->refused += ran && err == CT_ERR_BUSY;
+    if (!err) ct_weights_free(version);
+  }
+  return 0;
+}
+
+/* A version is made in the training queue, which knows no order with the other. */
+static void test_no_version_beside_a_rank(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  const struct bed_case c[4] = {adam(&feed, 0.01), adam(&feed, 0.02), adam(&feed, 0.03),
+                                adam(&feed, 0.04)};
+  struct publisher p = {.r = &r};
+  (void)state;
+  rig_open(&r, "sim:", &(struct ct_array_options){.both = true});
+  for (int i = 0; i < 4; ++i)
+    bed_join(r.array, r.dev, &c[i]);
+  run(&r, 1);
+  assert_true(member(&r, 1).beside > 1);
+  assert_int_equal(ct_array_run(r.array, 6, &(struct ct_watch){publish_meanwhile, &p}), CT_OK);
+  assert_true(p.met > 0);
+  assert_int_equal(p.met, p.refused);
+  for (uint32_t i = 1; i <= 4; ++i)
+    bed_expect_alone(r.array, i, &c[i - 1], 7, r.beside);
+  rig_close(&r);
+}
+
 /* ---- Stopping, going on ------------------------------------------------------------------------
  */
 
@@ -389,6 +700,9 @@ static void test_files(void **state) {
   assert_int_equal(bed_digest(n), bed_digest(ct_array_network(other.array, 2)));
   bed_expect_alone(other.array, 1, &c, 4, other.beside);
   bed_expect_alone(other.array, 2, &c, 9, other.beside);
+  refused(&r, CT_ERR_UNSUPPORTED, "can join from the file",
+          ct_network_restore(ct_array_network(r.array, 2), path));
+  assert_int_equal(member(&r, 2).runs, 5);
   ct_network_free(n);
   rig_close(&other);
   rig_close(&r);
@@ -425,6 +739,69 @@ static void test_memory_is_full(void **state) {
   rig_close(&r);
 }
 
+enum { PIECES = 400 };
+
+/* All memory that is left, in pieces. */
+struct filler {
+  uint64_t at[PIECES];
+  size_t count;
+};
+
+static void fill_up(ct_device *dev, struct filler *f) {
+  for (uint64_t size = 1 << 20; size >= CT_UNIT; size /= 2)
+    while (f->count < PIECES && !ct_mem_alloc(dev, size, &f->at[f->count]))
+      ++f->count;
+  assert_true(f->count < PIECES);
+}
+
+static void empty(ct_device *dev, struct filler *f) {
+  while (f->count > 0)
+    assert_int_equal(ct_mem_free(dev, f->at[--f->count]), CT_OK);
+}
+
+/* Where a rank's runs have no memory its members run one by one, and together again when there is
+ * some. Who joins then gets what runs of ranks had. */
+static void test_ranks_without_memory(void **state) {
+  struct rig r;
+  struct bed_feed feed[5];
+  struct bed_case c[5];
+  struct ct_network_info before, after;
+  struct filler rest = {.count = 0};
+  (void)state;
+  rig_open(&r, "emu:dram=2", NULL);
+  for (int i = 0; i < 5; ++i) {
+    feed[i] = feed_of(i < 2 ? 1 : (uint64_t)i);
+    c[i] = adam(&feed[i < 2 ? 0 : i], 0.01 * (i + 1));
+    if (i < 4) bed_join(r.array, r.dev, &c[i]);
+  }
+  assert_int_equal(ct_network_info(ct_array_network(r.array, 1), &before), CT_OK);
+  const uint64_t bytes = member(&r, 3).bytes;
+  run(&r, 1);
+  assert_int_equal(member(&r, 1).beside, 2);
+  assert_int_equal(member(&r, 3).beside, 2);
+  assert_true(member(&r, 3).bytes > bytes); /* inputs, too */
+  assert_int_equal(ct_network_info(ct_array_network(r.array, 1), &after), CT_OK);
+  assert_int_equal(after.run_bytes, 9 * before.run_bytes);
+  assert_true(ct_array_spare(r.array));
+  assert_false(ct_array_spare(r.array));
+  fill_up(r.dev, &rest);
+  run(&r, 3);
+  assert_int_equal(member(&r, 1).beside, 1);
+  assert_int_equal(member(&r, 3).beside, 1);
+  assert_int_equal(feed[2].asked, 4); /* once for each run */
+  empty(r.dev, &rest);
+  run(&r, 2);
+  assert_int_equal(member(&r, 1).beside, 2);
+  fill_up(r.dev, &rest);
+  bed_join(r.array, r.dev, &c[4]);
+  run(&r, 2);
+  empty(r.dev, &rest);
+  run(&r, 1);
+  for (uint32_t i = 1; i <= 5; ++i)
+    bed_expect_alone(r.array, i, &c[i - 1], i < 5 ? 9 : 3, r.beside);
+  rig_close(&r);
+}
+
 /* ---- Arrays drawn at random --------------------------------------------------------------------
  */
 
@@ -448,6 +825,19 @@ static void check_all(struct rig *r, const struct drawn *d) {
     if (d[i].number) bed_expect_alone(r->array, d[i].number, &d[i].c, d[i].runs, r->beside);
 }
 
+/* Half of them are like another one, so that they can run in the same jobs. */
+static void draw_member(const struct drawn *d, struct bed_case *c, struct bed_feed *feed,
+                        ct_rng *rng) {
+  const struct drawn *other = &d[ct_rng_below(rng, MOST)];
+  if (other->number && ct_rng_percent(rng, 60)) {
+    bed_draw_kin(c, &other->c, rng);
+    if (ct_rng_percent(rng, 30)) c->feed = &feed[ct_rng_below(rng, FEEDS)];
+    return;
+  }
+  bed_draw_case(c, rng);
+  c->feed = &feed[ct_rng_below(rng, FEEDS)];
+}
+
 static void random_round(struct rig *r, struct drawn *d, struct bed_feed *feed, ct_rng *rng) {
   for (unsigned i = 0; i < MOST; ++i) {
     if (d[i].number && ct_rng_percent(rng, 25)) {
@@ -455,8 +845,7 @@ static void random_round(struct rig *r, struct drawn *d, struct bed_feed *feed, 
       d[i].number = 0;
     }
     if (d[i].number || !ct_rng_percent(rng, 60)) continue;
-    bed_draw_case(&d[i].c, rng);
-    d[i].c.feed = &feed[ct_rng_below(rng, FEEDS)];
+    draw_member(d, &d[i].c, feed, rng);
     d[i].number = bed_join(r->array, r->dev, &d[i].c);
     d[i].runs = 0;
   }
@@ -464,6 +853,7 @@ static void random_round(struct rig *r, struct drawn *d, struct bed_feed *feed, 
 
 static void test_random(void **state) {
   ct_rng rng = ct_rng_make(77);
+  unsigned together = 0;
   (void)state;
   for (int n = ct_tb_draws(12); n > 0; --n) {
     struct rig r;
@@ -471,28 +861,26 @@ static void test_random(void **state) {
     struct bed_feed feed[FEEDS] = {feed_of(1), feed_of(2), feed_of(3)};
     const uint32_t ahead = 1 + ct_rng_below(&rng, 3);
     feed[2].poison = 3 + ct_rng_below(&rng, 8);
-    rig_open(&r, ct_rng_percent(&rng, 50) ? "emu:" : "emu:core=16x8",
-             &(struct ct_array_options){.ahead = ahead});
+    rig_open(&r, ct_rng_percent(&rng, 50) ? "emu:dram=1" : "emu:core=16x8",
+             &(struct ct_array_options){.ahead = ahead, .both = ct_rng_percent(&rng, 40)});
     for (int k = 0; k < ROUNDS; ++k) {
       const uint64_t runs = ct_rng_below(&rng, 7);
       random_round(&r, d, feed, &rng);
       run(&r, runs);
       for (unsigned i = 0; i < MOST; ++i)
-        if (d[i].number) goes_on(&d[i], runs, ahead);
+        if (d[i].number) {
+          goes_on(&d[i], runs, ahead);
+          together += member(&r, d[i].number).beside > 1;
+        }
     }
     check_all(&r, d);
     rig_close(&r);
   }
+  assert_true(together > 0);
 }
 
 /* ---- Calls that are refused --------------------------------------------------------------------
  */
-
-static void refused(struct rig *r, int want, const char *sentence, int got) {
-  assert_int_equal(got, want);
-  if (!strstr(ct_last_error(r->dev), sentence))
-    fail_msg("\"%s\" does not say: %s", ct_last_error(r->dev), sentence);
-}
 
 static void test_refusals(void **state) {
   struct rig r;
@@ -579,7 +967,10 @@ static void test_closed(void **state) {
   (void)state;
   rig_open(&r, "emu:", NULL);
   const struct bed_case c = small(&feed, 0.1);
+  const struct bed_case d = adam(&feed, 0.1);
   bed_join(r.array, r.dev, &c);
+  bed_join(r.array, r.dev, &d);
+  bed_join(r.array, r.dev, &d);
   run(&r, 2);
   ct_close(r.dev);
   assert_int_equal(ct_array_run(r.array, 1, NULL), CT_ERR_CLOSED);
@@ -597,10 +988,19 @@ int main(void) {
       cmocka_unit_test(test_a_weight_is_not_finite),
       cmocka_unit_test(test_a_feed_fails),
       cmocka_unit_test(test_a_job_fails),
+      cmocka_unit_test(test_a_job_of_several_fails),
+      cmocka_unit_test(test_one_of_several_ends),
+      cmocka_unit_test(test_batches_of_their_own),
+      cmocka_unit_test(test_ranks),
+      cmocka_unit_test(test_a_shared_member_moves),
+      cmocka_unit_test(test_both_queues),
+      cmocka_unit_test(test_both_beside_a_version),
+      cmocka_unit_test(test_no_version_beside_a_rank),
       cmocka_unit_test(test_stopping),
       cmocka_unit_test(test_limits),
       cmocka_unit_test(test_files),
       cmocka_unit_test(test_memory_is_full),
+      cmocka_unit_test(test_ranks_without_memory),
       cmocka_unit_test(test_random),
       cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_behind_others),

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli_run.h"
@@ -262,6 +263,29 @@ static void waits_are_bounded_and_idle(void **state) {
     assert_in_range(later, now + 3000, now + 1000000);
     assert_int_equal(ct_cancel(b.dev, tag), CT_OK);
     check_ends(&b, tag, CT_ERR_CANCELLED);
+    close_bed(&b);
+  }
+}
+
+/* What a host that launches a job, waits for its end and launches the next takes for each: of the
+ * library, of the driver's files and of the trap that stands for the bus. docs/array.md has it. */
+static void a_launch_takes_little(void **state) {
+  enum { LAUNCHES = 100, MOST_US = 5000, MHZ = 100 };
+  (void)state;
+  for (int i = 0; i < 2; ++i) { /* with the interrupt and without */
+    struct timespec from, to;
+    rig_start(STALLS);
+    struct bed b = open_bed(uris[i]);
+    check_ends(&b, submit_copy(&b, CT_TRAINING, 1), CT_OK);
+    assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from), 0);
+    for (int n = 0; n < LAUNCHES; ++n)
+      check_ends(&b, submit_copy(&b, CT_TRAINING, 1), CT_OK);
+    assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to), 0);
+    const double us =
+        (double)(to.tv_sec - from.tv_sec) * 1e6 + (double)(to.tv_nsec - from.tv_nsec) / 1e3;
+    printf("%s: a launch takes %.1f us of processor time, %.0f cycles at %d MHz\n", uris[i],
+           us / LAUNCHES, us / LAUNCHES * MHZ, MHZ);
+    assert_true(us > 0 && us / LAUNCHES < MOST_US);
     close_bed(&b);
   }
 }
@@ -770,6 +794,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(requests_come_in_time),
       cmocka_unit_test(memory_is_bytes),
       cmocka_unit_test(waits_are_bounded_and_idle),
+      cmocka_unit_test(a_launch_takes_little),
       cmocka_unit_test(jobs_are_cancelled),
       cmocka_unit_test(poll_descriptor),
       cmocka_unit_test(interrupts_come),

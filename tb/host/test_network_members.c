@@ -4,12 +4,15 @@
  * of them beside networks of their own. Weights, states and outputs are the same bytes, also of
  * members that a range leaves out. Programs for groups are proved race-free.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "ct_compile.h"
+#include "ct_file.h"
+#include "ct_network.h"
 #include "ct_racecheck.h"
 #include "network_bed.h"
 
@@ -158,20 +161,21 @@ static uint64_t region(const struct ct_compiled *c, const struct rig *r, unsigne
 static void prove(const struct rig *r, const struct ct_compiled *c, const struct ct_stage *s,
                   uint32_t spm_words) {
   char why[256];
-  for (size_t i = 0; i < s->group.count; ++i) {
-    struct ct_racecheck check = {.cmds = s->group.job[i].cmd,
-                                 .count = s->group.job[i].count,
+  for (size_t i = 0; i < s->group.codes.count; ++i) {
+    struct ct_racecheck check = {.cmds = s->group.codes.job[i].cmd,
+                                 .count = s->group.codes.job[i].count,
                                  .spm_words = spm_words,
                                  .depth = 16,
                                  .spm_holds_data = i > 0};
     uint32_t at = 32;
-    for (unsigned reg = 1; reg < CT_ARG_SCALAR; ++reg) {
+    for (unsigned reg = 1; reg < ct_compiled_group_reg(c); ++reg) {
       check.args[reg - 1] = at;
       at += (uint32_t)region(c, r, reg);
     }
     check.dram_units = at;
-    check.args[CT_ARG_PASSES - 1] = r->members / s->round;
-    for (check.eager = 0; check.eager <= 6 && check.args[CT_ARG_PASSES - 1]; ++check.eager)
+    check.args[ct_compiled_group_reg(c) - 1] = r->members / s->group.round;
+    for (check.eager = 0; check.eager <= 6 && check.args[ct_compiled_group_reg(c) - 1];
+         ++check.eager)
       if (!ct_racecheck(&check, NULL, why, sizeof why))
         fail_msg("%s (%s), job %zu: %s: %s", s->node, s->op, i, why, r->text);
   }
@@ -185,7 +189,7 @@ static void prove_all(const struct rig *r, uint32_t words, uint32_t cols, size_t
   const int err = ct_compile(r->b.g, &options, &c);
   for (size_t i = 0; i < c.stages && !err; ++i) {
     found[0] += c.stage[i].codes.count > 0;
-    found[1] += c.stage[i].round > 0;
+    found[1] += c.stage[i].group.round > 0;
     prove(r, &c, &c.stage[i], words);
   }
   assert_true(err == CT_OK || err == CT_ERR_NO_SPACE);
@@ -585,6 +589,298 @@ static void test_too_many_to_share(void **state) {
   bed_free(&b);
 }
 
+/* ---- Numbers of updates, masks, files ---------------------------------------------------------
+ */
+
+enum { KIN = 5, BATCH = 6 };
+
+/* Dropout between two layers, by Adam or with momentum; decay is in the programs. */
+static ct_graph *dropping(const struct ct_optimise *how) {
+  ct_graph *g;
+  struct ct_attr rate = {"rate", 1, {0.25}};
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  const int x = ct_graph_tensor(g, &(struct ct_new_tensor){.name = "x", .shape = {2, {BATCH, 20}}});
+  const struct ct_new_tensor label = {.name = "y", .role = CT_ROLE_LABEL, .shape = {2, {BATCH, 7}}},
+                             w1 = {.role = CT_ROLE_WEIGHT,
+                                   .initial = CT_INITIAL_HE,
+                                   .shape = {2, {24, 20}}},
+                             w2 = {.role = CT_ROLE_WEIGHT,
+                                   .initial = CT_INITIAL_HE,
+                                   .shape = {2, {7, 24}}};
+  const int y = ct_graph_tensor(g, &label);
+  int t = ct_graph_add(
+      g, &(struct ct_new_node){
+             .op = "linear", .inputs = (int[]){x, ct_graph_tensor(g, &w1)}, .input_count = 2});
+  t = ct_graph_add(
+      g, &(struct ct_new_node){
+             .op = "dropout", .inputs = &t, .input_count = 1, .attrs = &rate, .attr_count = 1});
+  t = ct_graph_add(
+      g, &(struct ct_new_node){
+             .op = "linear", .inputs = (int[]){t, ct_graph_tensor(g, &w2)}, .input_count = 2});
+  t = ct_graph_add(
+      g, &(struct ct_new_node){.op = "cross_entropy", .inputs = (int[]){t, y}, .input_count = 2});
+  assert_true(ct_graph_result(g, t) >= 0);
+  if (ct_graph_optimise(g, t, how) || ct_graph_check(g)) fail_msg("%s", ct_graph_error(g));
+  return g;
+}
+
+/* Of Adam a job has numbers for two members, of momentum for five. */
+static void draw_updates(struct ct_optimise *how, enum ct_optimiser optimiser) {
+  for (unsigned m = 0; m < KIN; ++m)
+    how[m] =
+        (struct ct_optimise){.optimiser = optimiser,
+                             .schedule = {.rate = 0.01 * (m + 1),
+                                          .kind = m % 2 ? CT_SCHEDULE_COSINE : CT_SCHEDULE_CONSTANT,
+                                          .period = 4},
+                             .momentum = 0.5 + 0.1 * m,
+                             .weight_decay = 0.001 * (m + 1),
+                             .beta1 = m ? 0.9 - 0.1 * m : 0,
+                             .beta2 = m ? 0.99 : 0,
+                             .epsilon = 1e-6 * m};
+}
+
+static void put(ct_network *n, unsigned seed) {
+  float x[BATCH * 20], y[BATCH * 7] = {0};
+  for (unsigned i = 0; i < BATCH * 20; ++i)
+    x[i] = (float)((i * 37 + seed * 11) % 127) / 64 - 1;
+  for (unsigned i = 0; i < BATCH; ++i)
+    y[i * 7 + (i + seed) % 7] = 1;
+  ct_graph *g = ct_network_graph(n);
+  assert_int_equal(ct_network_write(n, ct_graph_find(g, "x"), x, BATCH * 20), CT_OK);
+  assert_int_equal(ct_network_write(n, ct_graph_find(g, "y"), y, BATCH * 7), CT_OK);
+}
+
+/* The bytes of all weights and states. */
+static void expect_same(ct_network *a, ct_network *b) {
+  ct_graph *g = ct_network_graph(a);
+  struct ct_graph_info info;
+  float x[2][24 * 24];
+  ct_graph_info(g, &info);
+  for (size_t i = 1; i <= info.tensors; ++i) {
+    struct ct_tensor_info t;
+    ct_graph_tensor_info(g, (int)i, &t);
+    if (t.role != CT_ROLE_WEIGHT && t.role != CT_ROLE_STATE) continue;
+    assert_int_equal(ct_network_read(a, (int)i, x[0], t.elements), CT_OK);
+    assert_int_equal(ct_network_read(b, (int)i, x[1], t.elements), CT_OK);
+    assert_memory_equal(x[0], x[1], t.elements * sizeof(float));
+  }
+}
+
+/* Two runs of disjoint members at once, although each has masks. */
+static void run_in_parts(ct_network *all, const struct ct_optimise *how, uint64_t step) {
+  const struct ct_members part[2] = {
+      {.count = 3, .queue = CT_TRAINING, .step = step, .updates = how},
+      {.first = 3, .count = KIN - 3, .queue = CT_TRAINING, .step = step, .updates = how + 3}};
+  struct ct_event event;
+  for (unsigned i = 0; i < 2; ++i)
+    assert_int_equal(ct_network_submit_members(all, &part[i], NULL), CT_OK);
+  for (unsigned i = 0; i < 2; ++i) {
+    assert_int_equal(ct_reap(all->dev, &event, CT_FOREVER), CT_OK);
+    assert_int_equal(event.error, CT_OK);
+  }
+}
+
+/* Members with numbers of their own are networks whose graphs have these. */
+static void test_updates(void **state) {
+  (void)state;
+  for (int adam = 0; adam < 2; ++adam) {
+    ct_device *dev;
+    ct_network *all, *alone[KIN];
+    struct ct_optimise how[KIN];
+    draw_updates(how, adam ? CT_OPTIMISER_ADAM : CT_OPTIMISER_SGD);
+    assert_int_equal(ct_open("sim:", &dev), CT_OK);
+    ct_graph *g = dropping(&how[0]);
+    const struct ct_network_options options = {.members = KIN, .seed = 5};
+    assert_int_equal(ct_network_create(dev, g, &options, &all), CT_OK);
+    ct_graph_free(g);
+    for (unsigned m = 0; m < KIN; ++m) {
+      g = dropping(&how[m]);
+      const struct ct_network_options one = {.seed = 5};
+      assert_int_equal(ct_network_create(dev, g, &one, &alone[m]), CT_OK);
+      ct_graph_free(g);
+      assert_int_equal(ct_network_draw(alone[m], m + 1), CT_OK);
+      assert_int_equal(ct_network_select(all, m), CT_OK);
+      assert_int_equal(ct_network_draw(all, m + 1), CT_OK);
+      put(all, m);
+      put(alone[m], m);
+    }
+    for (uint64_t step = 0; step < 3; ++step) {
+      run_in_parts(all, how, step);
+      for (unsigned m = 0; m < KIN; ++m)
+        assert_int_equal(ct_network_run(alone[m], CT_TRAINING, step), CT_OK);
+    }
+    for (unsigned m = 0; m < KIN; ++m) {
+      assert_int_equal(ct_network_select(all, m), CT_OK);
+      expect_same(all, alone[m]);
+      ct_network_free(alone[m]);
+    }
+    how[1].weight_decay = 0;
+    assert_int_equal(
+        ct_network_run_members(
+            all, &(struct ct_members){.count = KIN, .queue = CT_TRAINING, .updates = how}),
+        CT_ERR_ARG);
+    assert_non_null(strstr(ct_last_error(dev), "weight_decay of member 1"));
+    ct_network_free(all);
+    ct_close(dev);
+  }
+}
+
+/* What a graph is refused for is refused here, too, and changes nothing. */
+static void test_wrong_updates(void **state) {
+  static const struct ct_optimise right = {.schedule = {.rate = 0.1}, .momentum = 0.5};
+  static const struct {
+    struct ct_optimise how;
+    enum ct_optimiser optimiser;
+    const char *name;
+    bool schedule;
+  } wrong[] = {
+      {{.schedule = {.rate = 0.1}, .momentum = NAN}, CT_OPTIMISER_SGD, "momentum", false},
+      {{.schedule = {.rate = 0.1}, .momentum = 1.5}, CT_OPTIMISER_SGD, "momentum", false},
+      {{.schedule = {.rate = NAN}}, CT_OPTIMISER_SGD, "rate", true},
+      {{.schedule = {.rate = -1}}, CT_OPTIMISER_SGD, "rate", true},
+      {{.schedule = {.rate = 0.1, .floor = 0.2}}, CT_OPTIMISER_SGD, "floor", true},
+      {{.schedule = {.rate = 0.1, .factor = 2}}, CT_OPTIMISER_SGD, "factor", true},
+      {{.schedule = {.rate = 0.1, .kind = 9}}, CT_OPTIMISER_SGD, "kind", true},
+      {{.schedule = {.rate = 0.1}, .weight_decay = 0.5}, CT_OPTIMISER_SGD, "weight_decay", false},
+      {{.schedule = {.rate = 0.1}, .beta1 = 1}, CT_OPTIMISER_ADAM, "beta1", false},
+      {{.schedule = {.rate = 0.1}, .beta2 = NAN}, CT_OPTIMISER_ADAM, "beta2", false},
+      {{.schedule = {.rate = 0.1}, .epsilon = -1}, CT_OPTIMISER_ADAM, "epsilon", false},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    ct_device *dev;
+    ct_network *n;
+    struct ct_optimise how[2] = {right, wrong[i].how};
+    how[0].optimiser = wrong[i].optimiser;
+    assert_int_equal(ct_open("emu:", &dev), CT_OK);
+    ct_graph *g = dropping(&how[0]);
+    assert_int_equal(ct_network_create(dev, g, &(struct ct_network_options){.members = 2}, &n),
+                     CT_OK);
+    assert_int_equal(ct_network_draw(n, 1), CT_OK);
+    put(n, 1);
+    struct ct_members run = {.count = 2, .queue = CT_TRAINING, .updates = how};
+    assert_int_equal(ct_network_run_members(n, &run), CT_ERR_ARG);
+    if (!strstr(ct_last_error(dev), wrong[i].name)) fail_msg("%zu: %s", i, ct_last_error(dev));
+    how[1] = how[0];
+    if (ct_network_run_members(n, &run)) fail_msg("%zu: %s", i, ct_last_error(dev));
+    const struct ct_schedule schedules[] = {how[0].schedule, wrong[i].how.schedule};
+    run.schedules = schedules;
+    assert_int_equal(ct_network_run_members(n, &run), wrong[i].schedule ? CT_ERR_ARG : CT_OK);
+    ct_network_free(n);
+    ct_graph_free(g);
+    ct_close(dev);
+  }
+}
+
+/* A file without its last value, otherwise whole. */
+static void cut_value(ct_device *dev, const char *path) {
+  uint8_t *data;
+  size_t size, at = 0;
+  assert_int_equal(ct_file_read(dev, path, &data, &size), CT_OK);
+  while (memcmp(data + at, "VALU", 4) != 0)
+    ++at;
+  const size_t first = at + 12, end = first + (size_t)ct_file_get(data + at + 4, 8);
+  size_t last = first;
+  for (size_t next = first; next < end; next += 12 + 4 * (size_t)ct_file_get(data + next + 4, 8))
+    last = next;
+  assert_true(last > first && end + 4 == size);
+  ct_file_put(data + at + 4, last - first, 8);
+  ct_file_put(data + last, ct_file_crc32(data, last), 4);
+  assert_int_equal(ct_file_write(dev, path, data, last + 4), CT_OK);
+  free(data);
+}
+
+/* What lacks something changes nothing. */
+static void test_restored_in_part(void **state) {
+  ct_device *dev;
+  ct_network *n, *like;
+  struct ct_network_info info;
+  struct ct_optimise how[KIN];
+  char path[] = "/tmp/ct_members.XXXXXX";
+  (void)state;
+  draw_updates(how, CT_OPTIMISER_SGD);
+  const int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  close(fd);
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  ct_graph *g = dropping(&how[0]);
+  assert_int_equal(ct_network_create(dev, g, NULL, &n), CT_OK);
+  assert_int_equal(ct_network_create(dev, g, NULL, &like), CT_OK);
+  assert_int_equal(ct_network_draw(n, 9), CT_OK);
+  put(n, 1);
+  assert_int_equal(ct_network_run(n, CT_TRAINING, 0), CT_OK);
+  assert_int_equal(ct_network_save(n, path), CT_OK);
+  cut_value(dev, path);
+  assert_int_equal(ct_network_draw(n, 10), CT_OK);
+  assert_int_equal(ct_network_draw(like, 10), CT_OK);
+  ct_network_set_epochs(n, 3);
+  assert_int_equal(ct_network_run(n, CT_TRAINING, 1), CT_OK);
+  put(like, 1);
+  assert_int_equal(ct_network_run(like, CT_TRAINING, 1), CT_OK);
+  assert_int_equal(ct_network_restore(n, path), CT_ERR_FORMAT);
+  assert_non_null(strstr(ct_last_error(dev), "has no value for"));
+  expect_same(n, like);
+  assert_int_equal(ct_network_info(n, &info), CT_OK);
+  assert_true(info.steps == 2 && info.seed == 10 && info.epochs == 3);
+  ct_network_free(n);
+  ct_network_free(like);
+  ct_graph_free(g);
+  ct_close(dev);
+  unlink(path);
+}
+
+/* A file is every member's, and one can have what another file says. */
+static void test_restored(void **state) {
+  ct_device *dev;
+  ct_network *one, *all, *other;
+  struct ct_network_info info;
+  struct ct_optimise how[KIN];
+  char path[] = "/tmp/ct_members.XXXXXX";
+  (void)state;
+  draw_updates(how, CT_OPTIMISER_SGD);
+  const int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  close(fd);
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  ct_graph *g = dropping(&how[0]), *h = dropping(&how[1]);
+  assert_int_equal(ct_network_create(dev, g, NULL, &one), CT_OK);
+  assert_int_equal(ct_network_draw(one, 9), CT_OK);
+  put(one, 1);
+  assert_int_equal(ct_network_run(one, CT_TRAINING, 0), CT_OK);
+  assert_int_equal(ct_network_save(one, path), CT_OK);
+  const struct ct_network_options options = {.members = 3};
+  assert_int_equal(ct_network_load(dev, path, &options, &all), CT_OK);
+  for (uint32_t m = 0; m < 3; ++m) {
+    assert_int_equal(ct_network_select(all, m), CT_OK);
+    expect_same(all, one);
+    assert_int_equal(ct_network_info(all, &info), CT_OK);
+    assert_true(info.steps == 1 && info.seed == 9);
+    assert_int_equal(ct_network_draw(all, 20 + m), CT_OK);
+  }
+  assert_int_equal(ct_network_select(all, 1), CT_OK);
+  assert_int_equal(ct_network_restore(all, path), CT_OK);
+  expect_same(all, one);
+  assert_int_equal(ct_network_select(all, 2), CT_OK);
+  assert_int_equal(ct_network_draw(one, 22), CT_OK);
+  assert_int_equal(ct_network_create(dev, h, NULL, &other), CT_OK);
+  assert_int_equal(ct_network_restore(other, path), CT_OK); /* other numbers of updates */
+  how[0].optimiser = CT_OPTIMISER_ADAM;
+  ct_graph *third = dropping(&how[0]);
+  ct_network_free(other);
+  assert_int_equal(ct_network_create(dev, third, NULL, &other), CT_OK);
+  assert_int_equal(ct_network_restore(other, path), CT_ERR_ARG);
+  assert_non_null(strstr(ct_last_error(dev), "is of another network"));
+  assert_int_equal(ct_network_restore(other, "/nowhere"), CT_ERR_NOT_FOUND);
+  ct_network_free(other);
+  ct_network_free(all);
+  ct_network_free(one);
+  ct_graph_free(g);
+  ct_graph_free(h);
+  ct_graph_free(third);
+  ct_close(dev);
+  unlink(path);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_races),
                                      cmocka_unit_test(test_emulated),
@@ -595,6 +891,10 @@ int main(void) {
                                      cmocka_unit_test(test_selected_during_a_run),
                                      cmocka_unit_test(test_a_file_of_a_perceptron),
                                      cmocka_unit_test(test_too_many_to_share),
-                                     cmocka_unit_test(test_once)};
+                                     cmocka_unit_test(test_once),
+                                     cmocka_unit_test(test_updates),
+                                     cmocka_unit_test(test_wrong_updates),
+                                     cmocka_unit_test(test_restored_in_part),
+                                     cmocka_unit_test(test_restored)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
  */
 #include "ct_tb.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -298,6 +299,50 @@ static void test_runs_in_each_others_way(void **state) {
   ct_close(dev);
 }
 
+/* Answers right behind a step in its queue, which waits for the last stores: by submitting, by
+ * waiting. The step is seen whole, as behind a step that was waited for. */
+static void behind_a_step(const char *uri, uint32_t rows, bool waits) {
+  float got[2][MOST * OUT];
+  ct_device *dev = open_device(uri);
+  for (unsigned apart = 0; apart < 2; ++apart) {
+    ct_rng rng = ct_rng_make(8);
+    ct_network *steps = make(dev, 16, true, NULL), *answers = make(dev, rows, false, steps);
+    const struct ct_run run = {.queue = CT_INFERENCE};
+    uint64_t tag[2];
+    ok(dev, ct_network_draw(steps, 4));
+    put_rows(dev, steps, 16, true, &rng);
+    put_rows(dev, answers, rows, false, &rng);
+    ok(dev, ct_network_run(answers, CT_INFERENCE, 0));
+    ok(dev, ct_network_submit(steps, &run, &tag[0]));
+    if (apart) wait_for(dev, tag[0]);
+    if (waits)
+      ok(dev, ct_network_run(answers, CT_INFERENCE, 0));
+    else
+      ok(dev, ct_network_submit(answers, &run, &tag[1]));
+    const struct ct_event step = apart ? (struct ct_event){0} : wait_for(dev, tag[0]);
+    const struct ct_event answer = waits ? (struct ct_event){0} : wait_for(dev, tag[1]);
+    if (!apart && !waits) assert_true(answer.start >= step.end);
+    ok(dev, ct_network_read(answers, find(answers, "logits"), got[apart], (size_t)rows * OUT));
+    ct_network_free(answers);
+    ct_network_free(steps);
+  }
+  ct_assert_same("logits", (uint8_t *)got[0], (uint8_t *)got[1],
+                 (size_t)rows * OUT * sizeof(float));
+  ct_close(dev);
+}
+
+static void test_answers_behind_a_step(void **state) {
+  (void)state;
+  static const unsigned stall[] = {0, 50, 80, 97};
+  for (unsigned seed = 1; seed <= 6; ++seed)
+    for (unsigned i = 0; i < sizeof stall / sizeof *stall; ++i) {
+      char uri[64];
+      snprintf(uri, sizeof uri, "sim:stall=%u,seed=%u", stall[i], seed);
+      behind_a_step(uri, seed % 2 ? 1 : 5, seed % 3 == 0);
+    }
+  behind_a_step("sim:memory=sdram", 1, false);
+}
+
 /* The largest piece of memory that is free. */
 static uint64_t largest(ct_device *dev) {
   uint64_t least = 0, most = 1 << 20, at;
@@ -488,14 +533,11 @@ static void test_kernels(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_answers_see_each_step),
-                                     cmocka_unit_test(test_steps_of_several_batches),
-                                     cmocka_unit_test(test_versions_are_for_all),
-                                     cmocka_unit_test(test_runs_in_each_others_way),
-                                     cmocka_unit_test(test_the_device_is_closed),
-                                     cmocka_unit_test(test_who_is_freed_first),
-                                     cmocka_unit_test(test_what_does_not_fit),
-                                     cmocka_unit_test(test_programs_of_another),
-                                     cmocka_unit_test(test_kernels)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_answers_see_each_step), cmocka_unit_test(test_steps_of_several_batches),
+      cmocka_unit_test(test_versions_are_for_all),  cmocka_unit_test(test_runs_in_each_others_way),
+      cmocka_unit_test(test_answers_behind_a_step), cmocka_unit_test(test_the_device_is_closed),
+      cmocka_unit_test(test_who_is_freed_first),    cmocka_unit_test(test_what_does_not_fit),
+      cmocka_unit_test(test_programs_of_another),   cmocka_unit_test(test_kernels)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

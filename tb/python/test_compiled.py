@@ -430,6 +430,40 @@ def test_perceptrons_in_the_devices_batches(uri: str, seed: int) -> None:
             net.rows(8)
 
 
+def test_members_have_their_own_updates(seed: int, tmp_path: Path) -> None:
+    """Momentum and decay are a member's; a file is taken by one of them."""
+    x, y = images(seed, 4, 28, 28, 1), np.eye(10, dtype=np.float32)[np.arange(4)]
+    updates = [coltrain.Update(0.02 * (m + 1), momentum=0.3 * m, weight_decay=0.01 * (m + 1)) for m in range(3)]
+
+    def graph(u: coltrain.Update) -> coltrain.Graph:
+        g = coltrain.Graph.builtin("lenet5", 4, training=True)
+        g.optimise("loss", u.schedule, momentum=u.momentum, weight_decay=u.weight_decay)
+        return g
+
+    with coltrain.open("emu:") as device, device.compile(graph(updates[0]), members=3, shared=True) as members:
+        for m in range(3):
+            members.select(m)
+            members.draw(m + 1)
+        members.write({"x": x, "y": y})
+        for step in range(2):
+            members.run_members(step=step, updates=updates)
+        with pytest.raises(coltrain.ArgumentError, match="2 of 3 members"):
+            members.run_members(updates=updates[:2])
+        for m, update in enumerate(updates):
+            members.select(m)
+            with device.compile(graph(update)) as alone:
+                alone.draw(m + 1)
+                for step in range(2):
+                    alone.run({"x": x, "y": y}, step=step)
+                assert all(np.array_equal(value, members.read(name)) for name, value in alone.values().items())
+                alone.save(tmp_path / "one.ctm")
+        members.select(0)
+        members.restore(tmp_path / "one.ctm")
+        first = members.values()
+        members.select(2)
+        assert all(np.array_equal(first[name], value) for name, value in members.values().items())
+
+
 def test_members_are_networks(seed: int) -> None:
     """Three that train in the same jobs, each with a rate of its own, and each alone."""
     rates = (0.01, 0.03, 0.1)

@@ -19,8 +19,9 @@
  *    }
  *
  *  Members of which only numbers of the optimiser differ share their programs; others have their
- *  own. Steps of all are in the training queue together, so that the device goes from one to the
- *  next without waiting for the host, and inference goes first as beside any training.
+ *  own. Those that also have the same feed and are at the same run are put side by side, and run in
+ *  the same jobs. Steps of all are in the training queue together, so that the device goes from one
+ *  to the next without waiting for the host, and inference goes first as beside any training.
  *
  *  Conventions
  *
@@ -42,9 +43,12 @@ typedef struct ct_array ct_array;
 
 /* How an array works; NULL and zeros are the defaults. */
 struct ct_array_options {
-  uint32_t ahead;        /* runs of a member that are under way at once, 1..8; 0: 2 */
-  uint32_t look;         /* runs of a member between two looks at its weights; 0: 100 */
-  uintptr_t reserved[6]; /* 0 */
+  uint32_t ahead; /* runs of a member that are under way at once, 1..8; 0: 2 */
+  uint32_t look;  /* runs of a member between two looks at its weights; 0: 100 */
+  bool apart;     /* each run has jobs of its own: slower, less memory; struct ct_member_info */
+  bool both; /* runs are in the inference queue, too, so that members fill each other's gaps on the
+                device: where nobody asks for answers, since requests wait for whole runs there */
+  uintptr_t reserved[5]; /* 0 */
 };
 
 /* An array without members. *array is NULL on failure: CT_ERR_MEMORY. */
@@ -114,9 +118,12 @@ struct ct_member_info {
   float loss;        /* of its last run; NaN before */
   uint32_t together; /* members that have its programs, itself among them */
   uint64_t bytes;    /* of device memory that it has for itself */
-  uint64_t cycles;   /* that its runs took, by the device's clock; 0 without one */
+  uint64_t cycles;   /* that its runs took, by the device's clock, and of runs in the same jobs
+                        its part; 0 without one */
   void *user;
-  uintptr_t reserved[4];
+  uint64_t beside; /* members in the jobs of its last run, itself among them: when such a run fails
+                      all of them have failed; 0 before the first */
+  uintptr_t reserved[3];
 };
 
 /* Copies what is known of the members, up to count, in the order in which they joined; returns how

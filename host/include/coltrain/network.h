@@ -56,9 +56,10 @@ struct ct_network_options {
   bool shared;       /* inputs and labels are those of all members */
   /* One on the same device in whose memory its weights and states are, too: the same bits without
    * copies, at every moment. Each of its own has to be there, by name and shape, and to lie as its
-   * programs want it: so it is with a perceptron's steps and answers, of any number of rows. It
-   * writes no weights; those of the other may be freed, and they stay as long as somebody has them.
-   * NULL: none */
+   * programs want it: so it is with a perceptron's steps and answers as one stage, which are steps
+   * by SGD and answers of 1 to 64 rows. By kernels steps have more beside their weights, and share
+   * them with nobody. It writes no weights; those of the other may be freed, and they stay as long
+   * as somebody has them. NULL: none */
   ct_network *weights_of;
   uintptr_t reserved[4]; /* 0 */
 };
@@ -160,16 +161,23 @@ struct ct_members {
   uint64_t step;         /* counted from 0 */
   const uint64_t *steps; /* of each of these members; NULL: step. Where gradients accumulate all are
                             as far in their step */
-  const struct ct_schedule *schedules; /* of each; NULL: the graph's */
+  const struct ct_schedule *schedules; /* of each; NULL: those of `updates` */
   uint64_t cycle;                      /* when it begins: as in struct ct_run */
   void *user;                          /* comes back in the event */
-  uintptr_t reserved[4];               /* 0 */
+  const struct ct_optimise *updates; /* of each: schedule, momentum, weight decay (0 if the graph's
+                                        weights do not decay, else above), Adam's betas and epsilon
+                                        in place of the graph's; what else it says is not looked at.
+                                        NULL: the graph's */
+  uintptr_t reserved[3];             /* 0 */
 };
 
 /* As ct_network_run() and ct_network_submit(). One that is submitted is one CT_EVENT_RUN, so its
  * jobs must fit the queue together; CT_ERR_BUSY while a run of some of its members is under way,
  * but others may be. A failure may have changed some members and not others: in
- * which order their jobs run is not said. CT_ERR_ARG: there are not so many members. */
+ * which order their jobs run is not said. CT_ERR_ARG: there are not so many members, a number is
+ * none that ct_graph_optimise() would take, or weights decay in one of member and graph and not in
+ * the other. CT_ERR_UNSUPPORTED: updates are given, but the graph has more than ten numbers of a
+ * run, which are constants of its programs then. */
 int ct_network_run_members(ct_network *network, const struct ct_members *run);
 int ct_network_submit_members(ct_network *network, const struct ct_members *run, uint64_t *tag);
 
@@ -218,11 +226,20 @@ int ct_network_answers_create(ct_network *network, size_t count, ct_answers **an
 int ct_network_save(ct_network *network, const char *path);
 
 /* A network from a file, on any device. options NULL, or mantissa or seed 0: those that it had; it
- * is by kernels if it was, or if that is asked for.
+ * is by kernels if it was, or if that is asked for. All members begin with what the file has.
  * *network is NULL on failure: CT_ERR_NOT_FOUND, CT_ERR_PERMISSION, CT_ERR_IO, CT_ERR_FORMAT (the
  * sentence names file and reason), and as ct_network_create(). */
 int ct_network_load(ct_device *dev, const char *path, const struct ct_network_options *options,
                     ct_network **network);
+
+/* Weights, states and how far training has come from a file into the network, or its selected
+ * member. The file's graph may differ in schedules and attributes of updates alone; the network's
+ * hold. CT_ERR_ARG: it is of another one; CT_ERR_BUSY while runs with the network's own weights are
+ * under way; CT_ERR_UNSUPPORTED: the weights are another one's, or the network is a member of an
+ * array, which counts its runs itself (ct_array_join() of the file). Errors of files as
+ * ct_network_load(). After any of these nothing has changed; only where the device fails meanwhile
+ * part of the file may be there. */
+int ct_network_restore(ct_network *network, const char *path);
 
 /* What is known of a network. */
 struct ct_network_info {
@@ -235,7 +252,9 @@ struct ct_network_info {
   bool changes;             /* its runs change its weights */
   uint32_t accumulate;      /* runs that make a step: struct ct_optimise; else 1 */
   uint32_t inputs, classes; /* of a perceptron that ct_network_server_create() takes; else 0 */
-  uint64_t run_bytes;       /* device memory for what a run makes and needs for a while */
+  uint64_t run_bytes;       /* device memory for what a run makes and needs for a while; of members
+                               of an array that have run in the same jobs for eight of them, too,
+                               in each queue in which they have */
   uint32_t together;        /* networks that have its programs, itself among them: see `like` */
   uint32_t members;     /* networks of this graph that it is; facts are those of the selected one */
   uint64_t frame_bytes; /* device memory for inputs, labels and outputs: of a frame */
@@ -266,7 +285,7 @@ struct ct_network_stage {
   uint64_t beside; /* cycles more that its jobs can take beside training (PRIORITY, a memory of
                       16 bytes a cycle); CT_NO_CYCLE: not known */
   uint32_t round;  /* members that a pass of its loop takes; 0: they run one after the other */
-  uintptr_t reserved[1];
+  uint64_t busy;   /* cycles of the expected ones in which the unit works that works most */
 };
 
 /* How many stages there are; copies the facts of one. CT_ERR_NOT_FOUND beyond the last. */

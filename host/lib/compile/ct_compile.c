@@ -260,10 +260,9 @@ static int compile(const ct_graph *graph, const struct ct_compile_options *optio
 int ct_compile(const ct_graph *graph, const struct ct_compile_options *options,
                struct ct_compiled *compiled) {
   bool full = false;
-  /* A job of members has as many numbers for each as there are: those that all share are none. */
-  *compiled = (struct ct_compiled){.fixed = options->members};
-  int err = compile(graph, options, compiled, &full);
-  if (!full || options->members) return err;
+  *compiled = (struct ct_compiled){.fixed = false};
+  const int err = compile(graph, options, compiled, &full);
+  if (!full) return err;
   ct_compiled_free(compiled);
   compiled->fixed = true;
   return compile(graph, options, compiled, &full);
@@ -272,7 +271,7 @@ int ct_compile(const ct_graph *graph, const struct ct_compile_options *options,
 void ct_compiled_free(struct ct_compiled *o) {
   for (size_t i = 0; i < o->stages; ++i) {
     ct_codes_free(&o->stage[i].codes);
-    ct_codes_free(&o->stage[i].group);
+    ct_codes_free(&o->stage[i].group.codes);
     free(o->stage[i].own);
   }
   free(o->stage);

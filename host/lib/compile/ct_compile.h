@@ -16,7 +16,8 @@
  *
  * Members: all of it may exist several times, at constant strides. Then kernels have programs for
  * groups, too (struct ct_fused), whose loop over members has as many passes as one more argument
- * says; numbers of a run follow each other, member by member.
+ * says, right behind the regions (ct_compiled_group_reg()). Behind it are the numbers that the
+ * stage uses, member by member: so a job is for as many members as there are registers for.
  */
 #ifndef CT_COMPILE_H
 #define CT_COMPILE_H
@@ -29,9 +30,8 @@ enum { CT_ARG_LASTING = 1, CT_ARG_ARENA, CT_ARG_FIRST };
 enum {
   CT_EXTERNALS = 12,
   CT_SCALARS = 10,
-  CT_MEMBER_SCALARS = 8, /* of networks of several members */
   CT_ARG_SCALAR = CT_ARG_FIRST + CT_EXTERNALS,
-  CT_ARG_PASSES = CT_ARG_SCALAR + CT_MEMBER_SCALARS /* of a group's jobs alone */
+  CT_MEMBERS_AT_ONCE = 8 /* of a job, at most */
 };
 
 /* How the elements of a tensor become those of a matrix. */
@@ -134,21 +134,30 @@ struct ct_passes {
   uint32_t count, rows, all; /* count 0: it runs once, for all rows */
 };
 
+/* Programs for members of a group. */
+struct ct_stage_group {
+  struct ct_codes codes;
+  uint32_t round;             /* members of a pass; 0: there are no such programs */
+  uint32_t most;              /* members of a job, at most: whole passes */
+  unsigned numbers;           /* that a member has in its jobs ... */
+  uint8_t number[CT_SCALARS]; /* ... and which of the network's scalars these are */
+};
+
 /* A kernel of the network. */
 struct ct_stage {
   const char *node, *op; /* of the graph; of what the kernel does, such as "conv" */
   bool backward;
   bool once;     /* depends on what lasts alone: it need not run again until that changes */
   uint32_t runs; /* it is there for each of so many, and runs in the last of them; 1: in all */
-  bool overlaps; /* its jobs read nothing that the job before writes: CT_JOB_OVERLAP */
+  bool overlaps; /* its jobs read nothing that the job before writes, as long as that changes no
+                    weights: CT_JOB_OVERLAP */
   struct ct_passes passes;
   struct ct_argument *own; /* [CT_MAX_ARGS], all regions: what its jobs have instead of `argument`;
                               NULL: nothing else */
   uint64_t macs;
   uint64_t read, written; /* bytes of its tensors */
   struct ct_codes codes;
-  struct ct_codes group; /* for `round` members a pass; round 0: there is none */
-  uint32_t round;
+  struct ct_stage_group group;
 };
 
 struct ct_compiled {
@@ -159,6 +168,7 @@ struct ct_compiled {
   struct ct_constant *constant;
   struct ct_mask *mask;
   size_t externals, scalars, constants, masks;
+  bool whole;   /* a perceptron as one stage: its programs have arguments of their own */
   bool fixed;   /* attributes of updates are constants of the programs */
   bool crowded; /* there are more than CT_EXTERNALS: the rest of them lie in r1 */
   struct ct_stage *stage;
@@ -195,6 +205,11 @@ struct ct_layer_lays {
 void ct_layer_lays(const struct ct_mlp *net, uint32_t layer, uint32_t state,
                    struct ct_layer_lays *lays);
 
+/* The argument of a group's jobs that says how many passes there are; numbers stand behind it. */
+static inline unsigned ct_compiled_group_reg(const struct ct_compiled *compiled) {
+  return CT_ARG_FIRST + (unsigned)compiled->externals;
+}
+
 /* Whether an operator of that name is compiled at all. */
 bool ct_compile_has(const char *op);
 
@@ -203,6 +218,14 @@ void ct_compiled_mask(const struct ct_mask *mask, uint64_t seed, uint64_t step, 
 
 /* The value of a number in a run, counted from 0: FP32. */
 float ct_compiled_scalar(const struct ct_scalar *scalar, uint64_t run);
+
+/* The number that it is by other attributes of updates and another schedule. */
+void ct_compiled_update(struct ct_scalar *scalar, const struct ct_optimise *how);
+/* The name of a number that operators would not take, or of weight_decay where weights decay in
+ * one of the two and not in the other, which is part of the programs; NULL: all are right. */
+const char *ct_compiled_wrong_schedule(const struct ct_schedule *schedule);
+const char *ct_compiled_wrong_update(const struct ct_compiled *compiled,
+                                     const struct ct_optimise *how);
 
 /* Whether another graph, checked, has the same programs as the one that was compiled: all but
  * schedules and attributes of updates is equal, and these are numbers of a run. If so, and of

@@ -261,6 +261,7 @@ static void make_stage(struct whole *w, struct ct_codes *codes) {
     return;
   }
   o->stages = 1;
+  o->whole = true;
   o->stage->node = g->node[g->tensor[w->p->logits]->node]->name;
   o->stage->op = w->p->trains ? "step of a perceptron" : "perceptron";
   o->stage->backward = w->p->trains;

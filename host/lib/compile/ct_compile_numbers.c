@@ -111,10 +111,9 @@ unsigned ct_scalar_reg(struct ct_compiler *c, enum ct_scalar_kind kind, const st
   }
   const struct ct_scalar *same = find(o, &s);
   if (same) return same->reg;
-  const size_t most = c->options->members ? CT_MEMBER_SCALARS : CT_SCALARS;
-  if (o->scalars == most) {
+  if (o->scalars == CT_SCALARS) {
     c->full = !o->fixed;
-    ct_compile_miss(c, n, "the network has more than %zu numbers of a run", most);
+    ct_compile_miss(c, n, "the network has more than %d numbers of a run", CT_SCALARS);
     return 0;
   }
   s.reg = CT_ARG_FIRST + CT_EXTERNALS + (unsigned)o->scalars;
@@ -151,6 +150,72 @@ float ct_compiled_scalar(const struct ct_scalar *s, uint64_t run) {
     default:
       return (float)s->value;
   }
+}
+
+static double or_else(double x, double fallback) {
+  return x == 0 ? fallback : x;
+}
+
+void ct_compiled_update(struct ct_scalar *s, const struct ct_optimise *how) {
+  s->schedule = how->schedule;
+  switch (s->kind) {
+    case CT_SCALAR_MOMENTUM:
+      s->value = how->momentum;
+      break;
+    case CT_SCALAR_DECAY:
+      s->value = how->weight_decay;
+      break;
+    case CT_SCALAR_STEP:
+    case CT_SCALAR_BETA1:
+    case CT_SCALAR_REST1:
+      s->value = or_else(how->beta1, 0.9);
+      break;
+    case CT_SCALAR_ROOT:
+    case CT_SCALAR_BETA2:
+    case CT_SCALAR_REST2:
+      s->value = or_else(how->beta2, 0.999);
+      break;
+    case CT_SCALAR_EPSILON:
+      s->value = or_else(how->epsilon, 1e-8);
+      break;
+    default:
+      break;
+  }
+}
+
+/* ---- Numbers that an update takes ------------------------------------------------------------ */
+
+static const char *first_wrong(const struct ct_gop *op, const double *x, unsigned count) {
+  for (unsigned i = 0; i < count; ++i)
+    if (!(x[i] >= op->attrs[i].low && x[i] <= op->attrs[i].high)) return op->attrs[i].name;
+  return NULL;
+}
+
+const char *ct_compiled_wrong_schedule(const struct ct_schedule *s) {
+  const double x[] = {s->kind, s->rate, s->warmup, s->period ? s->period : 1, s->factor, s->floor};
+  const char *wrong = first_wrong(ct_gop_find("rate"), x, sizeof x / sizeof *x);
+  return wrong || s->floor <= s->rate ? wrong : "floor";
+}
+
+static const char *wrong_in(const struct ct_scalar *s, const struct ct_optimise *how) {
+  const double sgd[] = {how->momentum, how->weight_decay};
+  const double adam[] = {or_else(how->beta1, 0.9), or_else(how->beta2, 0.999),
+                         or_else(how->epsilon, 1e-8), how->weight_decay};
+  if (s->kind == CT_SCALAR_MOMENTUM) return first_wrong(ct_gop_find("sgd"), sgd, 2);
+  return s->kind >= CT_SCALAR_BETA1 ? first_wrong(ct_gop_find("adam"), adam, 4) : NULL;
+}
+
+static bool decays(const struct ct_compiled *o) {
+  for (size_t i = 0; i < o->scalars; ++i)
+    if (o->scalar[i].kind == CT_SCALAR_DECAY) return true;
+  return false;
+}
+
+const char *ct_compiled_wrong_update(const struct ct_compiled *o, const struct ct_optimise *how) {
+  const char *wrong = decays(o) == (how->weight_decay != 0) ? NULL : "weight_decay";
+  for (size_t i = 0; i < o->scalars && !wrong; ++i)
+    wrong = wrong_in(&o->scalar[i], how);
+  return wrong;
 }
 
 /* ---- Graphs that have the same programs ------------------------------------------------------ */

@@ -44,7 +44,7 @@ int ct_conv_drain_start(struct ct_conv_drain *d, struct ct_vk *v, const struct c
     d->own.in[0] = (struct ct_tile_in){.spread = CT_SPREAD_NONE};
     d->k = &d->own;
   }
-  int err = ct_tile_plan(&d->plan, d->k, product, v->room->args, v->why);
+  int err = ct_tile_plan(&d->plan, d->k, product, ct_room_numbers(v->room), v->why);
   if (!err) err = check(d, rows, cols);
   if (err) return err;
   for (unsigned i = 0; i < d->plan.loads; ++i)

@@ -267,7 +267,7 @@ int ct_kernel_tilewise(const struct ct_tilewise *k, const struct ct_room *room,
                        struct ct_codes *codes, const struct ct_why *why) {
   struct tilewise s = {.k = k};
   *codes = (struct ct_codes){NULL, 0};
-  int err = ct_tile_plan(&s.plan, k, false, room->args, why);
+  int err = ct_tile_plan(&s.plan, k, false, ct_room_numbers(room), why);
   if (err) return err;
   err = ct_vk_start(&s.v, "a tile program", room, why);
   if (err) return err;

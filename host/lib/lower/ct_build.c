@@ -274,7 +274,7 @@ static void next_regions(struct encoder *e, const struct ct_node *n, size_t node
 }
 
 static bool is_number(const struct ct_fused *g, uint32_t reg) {
-  return reg >= g->number && reg < g->number + g->all;
+  return reg >= g->table && reg < g->table + g->all;
 }
 
 /* So do their numbers, if a pass uses some. */
@@ -288,7 +288,7 @@ static void next_numbers(struct encoder *e, const struct ct_node *n, size_t node
       used |=
           is_number(g, CT_GET(&n[i].cmd, VA_SB_REG)) || is_number(g, CT_GET(&n[i].cmd, VA_SC_REG));
   for (unsigned i = 0; used && i + by < g->all; ++i)
-    update(e, &u, g->number + i, g->number + i + by, 0);
+    update(e, &u, g->table + i, g->table + i + by, 0);
   flush_updates(e, &u);
 }
 

@@ -21,15 +21,17 @@ enum { CT_SLOTS = 3 };
 /*
  * Members: what lies in device memory several times, at constant strides, so that one program can
  * work on all of them. Such a program has a loop whose number of passes is an argument. A pass is
- * for `round` neighbours; behind it the addresses of the regions are moved on, and numbers that
- * differ from member to member go down by as many registers.
+ * for `round` neighbours; behind it the addresses of the regions are moved on. Numbers that differ
+ * from member to member are in a table of registers, member by member, which goes down by as many
+ * registers. Kernels name them by registers of their own, as if there were one member.
  */
 struct ct_fused {
   uint32_t round;               /* members of a pass */
   uint32_t stride[CT_NUM_REGS]; /* units from member to member behind each argument */
   unsigned passes;              /* the argument that says how many there are */
-  unsigned number, numbers;     /* the first register of numbers, how many a member has ... */
-  unsigned all;                 /* ... and how many registers there are for them */
+  unsigned table, numbers;      /* its first register, how many numbers a member has in it ... */
+  unsigned all;                 /* ... and how many registers it has */
+  uint8_t place[CT_NUM_REGS];   /* 1 + which of these a kernel names by a register; 0: none */
 };
 
 /* A command, or a loop over the nodes behind it. Addresses (slots) are kept apart from the rest:

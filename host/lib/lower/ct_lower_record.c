@@ -353,11 +353,11 @@ static unsigned va_source(const struct ct_lower *l, const struct ct_ref *a) {
 /* The register of a number that differs from member to member. */
 static unsigned number_reg(struct ct_lower *l, unsigned reg) {
   const struct ct_fused *g = l->b.group;
-  if (!g || reg < g->number || reg >= g->number + g->numbers) return reg;
+  if (!g || !g->place[reg]) return reg;
   if (g->round * g->numbers > g->all)
     ct_lower_fail(l, CT_ERR_NO_SPACE, "%u members of %u numbers each in a pass", g->round,
                   g->numbers);
-  return reg + l->member % g->round * g->numbers;
+  return g->table + g->place[reg] - 1 + l->member % g->round * g->numbers;
 }
 
 void ct_va(struct ct_lower *l, const struct ct_va *c) {

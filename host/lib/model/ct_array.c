@@ -41,6 +41,8 @@ int ct_array_create(ct_device *dev, const struct ct_array_options *options, ct_a
   a->dev = dev;
   a->ahead = options && options->ahead ? options->ahead : AHEAD;
   a->look = options && options->look ? options->look : LOOK;
+  a->apart = options && options->apart;
+  a->both = options && options->both;
   *array = a;
   return CT_OK;
 }
@@ -140,12 +142,15 @@ static int check_network(const struct ct_array *a, ct_network *n) {
   return ct_network_check_most(n, ct_network_most_jobs(n, CT_STAGES_ALL));
 }
 
-static uint64_t bytes_of(const ct_network *n, uint32_t frames) {
+/* With inputs, where these are its own. */
+static uint64_t bytes_of(const struct ct_array_member *m) {
+  const ct_network *n = m->network;
+  const bool own = n->rank && !n->rank->common;
   uint64_t units = n->compiled.lasting;
   for (size_t i = 0; i < n->compiled.externals; ++i) {
     const struct ct_external *x = &n->compiled.external[i];
     const bool made = n->graph->tensor[x->tensor]->node >= 0;
-    if (made) units += x->units * frames;
+    if (made || own) units += x->units * m->ahead;
   }
   return units * CT_UNIT;
 }
@@ -169,9 +174,8 @@ static int make_member(struct ct_array *a, const struct ct_member *member,
   if (err) return err;
   m->feed = member->feed;
   m->next = m->goal = m->network->steps;
-  m->looked = m->ended_by = m->limit = CT_NO_CYCLE;
-  m->info = (struct ct_member_info){
-      .loss = NAN, .bytes = bytes_of(m->network, m->ahead), .user = member->user};
+  m->looked = m->ended_by = m->limit = m->wrote = CT_NO_CYCLE;
+  m->info = (struct ct_member_info){.loss = NAN, .user = member->user};
   return CT_OK;
 }
 
@@ -182,6 +186,16 @@ static void give_up(struct ct_array *a, struct ct_array_member *m) {
   free_member(m);
 }
 
+/* A member by itself, not among the others yet. */
+static int make(struct ct_array *a, const struct ct_member *member, struct ct_array_member **m) {
+  *m = calloc(1, sizeof **m);
+  const int err = *m ? make_member(a, member, *m) : no_memory(a->dev);
+  if (!err) return CT_OK;
+  give_up(a, *m);
+  *m = NULL;
+  return err;
+}
+
 int ct_array_join(ct_array *a, const struct ct_member *member, uint32_t *number) {
   int err = ct_check_array(a);
   if (err) return err;
@@ -190,13 +204,12 @@ int ct_array_join(ct_array *a, const struct ct_member *member, uint32_t *number)
   if (err) return err;
   struct ct_array_member **more =
       realloc(a->member, (a->members + 1) * sizeof(struct ct_array_member *));
-  struct ct_array_member *m = calloc(1, sizeof *m);
-  if (more) a->member = more;
-  err = more && m ? make_member(a, member, m) : no_memory(a->dev);
-  if (err) {
-    give_up(a, m);
-    return err;
-  }
+  struct ct_array_member *m;
+  if (!more) return no_memory(a->dev);
+  a->member = more;
+  err = make(a, member, &m);
+  if (err == CT_ERR_NO_SPACE && ct_array_spare(a)) err = make(a, member, &m);
+  if (err) return err;
   m->number = ++a->numbered;
   a->member[a->members++] = m;
   if (number) *number = m->number;
@@ -220,7 +233,8 @@ int ct_array_leave(ct_array *a, uint32_t number) {
   if (err) return err;
   struct ct_array_member *m = a->member[at];
   for (size_t i = 0; i < a->flights; ++i)
-    if (a->flight[i].member == m) a->flight[i].member = NULL;
+    for (uint32_t k = 0; k < a->flight[i].row.count; ++k)
+      if (a->flight[i].row.member[k] == m) a->flight[i].row.member[k] = NULL;
   for (size_t i = at + 1; i < a->members; ++i)
     a->member[i - 1] = a->member[i];
   --a->members;
@@ -256,6 +270,7 @@ static struct ct_member_info info_of(const struct ct_array *a, const struct ct_a
   info.runs = m->next - m->under_way;
   info.ended_by = m->ended_by;
   info.together = together(a, m->network->shared);
+  info.bytes = bytes_of(m);
   return info;
 }
 

@@ -9,14 +9,15 @@
 
 #include "ct_array.h"
 
-static bool same_feed(const struct ct_feed *a, const struct ct_feed *b) {
+bool ct_array_same_feed(const struct ct_feed *a, const struct ct_feed *b) {
   return a->write == b->write && a->arg == b->arg;
 }
 
 static struct ct_array_batch *find(const struct ct_array *a, const struct ct_array_member *m) {
   for (size_t i = 0; i < a->batches; ++i) {
     struct ct_array_batch *b = a->batch[i];
-    if (b->kind == m->network->shared && b->run == m->next && same_feed(&b->feed, &m->feed))
+    if (b->kind == m->network->shared && b->run == m->next &&
+        ct_array_same_feed(&b->feed, &m->feed))
       return b;
   }
   return NULL;

@@ -48,20 +48,25 @@ static struct ct_cycles_core core_of(const ct_network *n) {
                                  .reads = has_updates(n->graph) ? TRAIN_CAP : 0};
 }
 
-static int compile(ct_network *n) {
+int ct_network_compile(ct_network *n, bool members, bool common, struct ct_compiled *compiled) {
   const struct ct_cycles_core core = core_of(n);
   const struct ct_compile_options options = {.spm_words = ct_window_words(n->dev),
                                              .narrow = n->narrow,
                                              .kernels = n->kernels,
                                              .walks = walks(n->dev),
-                                             .members = n->members > 1,
-                                             .shared = n->common,
+                                             .members = members,
+                                             .shared = common,
                                              .core = &core};
-  struct ct_compiled *c = &n->shared->compiled;
+  const int err = ct_compile(n->shared->graph, &options, compiled);
+  if (!err) return CT_OK;
+  return ct_fail_long(n->dev, err, compiled->why ? compiled->why : ct_strerror(err));
+}
+
+static int compile(ct_network *n) {
   n->shared->graph = n->graph;
-  const int err = ct_compile(n->graph, &options, c);
-  n->compiled = *c;
-  return err ? ct_fail_long(n->dev, err, c->why ? c->why : ct_strerror(err)) : CT_OK;
+  const int err = ct_network_compile(n, n->members > 1, n->common, &n->shared->compiled);
+  n->compiled = n->shared->compiled;
+  return err;
 }
 
 int ct_network_alloc(ct_network *n, uint64_t units, uint64_t *addr) {
@@ -136,6 +141,8 @@ static int expect(ct_network *n, const struct ct_stage *stage, struct ct_network
     core.ahead = *ahead = one.tail;
   }
   part->expected = all.total;
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
+    if (all.busy[u] > part->busy) part->busy = all.busy[u];
   part->bound = codes->count ? ct_cycles_by_name(ct_cycles_bound(&all)) : "";
   return CT_OK;
 }
@@ -169,10 +176,6 @@ static int load_stage(ct_network *n, size_t i, uint64_t *ahead) {
   if (!err) err = ct_programs_load(n->dev, codes, &n->shared->programs[i]);
   if (!err) *codes = (struct ct_codes){0};
   part->programs = n->shared->programs[i];
-  part->round = n->compiled.stage[i].round;
-  if (!err && part->round)
-    err = ct_programs_load(n->dev, &n->shared->compiled.stage[i].group, &part->group);
-  if (!err) n->shared->compiled.stage[i].group = (struct ct_codes){0};
   return err;
 }
 
@@ -185,6 +188,8 @@ static int load(ct_network *n) {
   if (!n->part || !n->shared->programs) return no_memory(n->dev);
   for (size_t i = 0; i < stages && !err; ++i)
     err = load_stage(n, i, &ahead);
+  if (!err && n->members > 1)
+    err = ct_fusion_load(n, &n->shared->compiled, &n->shared->group[n->common]);
   return err;
 }
 
@@ -230,6 +235,8 @@ static void leave_programs(struct ct_shared *shared) {
   if (--shared->open) return;
   for (size_t i = 0; shared->programs && i < shared->compiled.stages; ++i)
     ct_programs_free(&shared->programs[i]);
+  for (unsigned i = 0; i < 2; ++i)
+    ct_fusion_free(&shared->group[i], shared->compiled.stages);
   free(shared->programs);
   ct_compiled_free(&shared->compiled);
   ct_graph_free(shared->graph);
@@ -334,15 +341,17 @@ int ct_network_has_frame(ct_network *n) {
 
 /* What jobs that could not be ended still use stays until they have. */
 static void leave_room(const ct_network *n) {
-  if (n->owner == n) ct_give_back_after(n->dev, n->base.lasting, n->queue, n->error);
+  if (n->owner == n && !n->rank) ct_give_back_after(n->dev, n->base.lasting, n->queue, n->error);
   for (unsigned i = 0; i < CT_EXTERNALS; ++i)
     ct_give_back_after(n->dev, n->base.external[i], n->queue, n->error);
 }
 
 static void leave_arenas(ct_device *dev, const struct ct_shared *shared) {
   ct_give_back_after(dev, shared->spare, CT_TRAINING, CT_OK);
-  for (unsigned q = 0; q < CT_QUEUES; ++q)
+  for (unsigned q = 0; q < CT_QUEUES; ++q) {
+    ct_give_back_after(dev, shared->ranks[q], (enum ct_queue)q, shared->error[q]);
     ct_give_back_after(dev, shared->arena[q], (enum ct_queue)q, shared->error[q]);
+  }
 }
 
 static void leave_shared(ct_network *n) {
@@ -357,20 +366,23 @@ void ct_network_release(ct_network *n) {
   ct_network *owner = n->owner;
   if (--n->refs) return;
   if (n->dev->queues) leave_room(n);
+  if (n->rank) ct_rank_drop(n->rank);
+  n->rank = NULL;
   if (n->shared) leave_shared(n);
   n->shared = NULL;
   free(n->member);
   n->member = NULL;
   ct_handle_bury(&n->handle);
-  if (owner != n) ct_network_release(owner);
+  if (owner != n) {
+    ct_network_part_from(n);
+    ct_network_release(owner);
+  }
 }
 
 void ct_network_free(ct_network *n) {
   if (!n || !ct_handle_close(&n->handle, "network")) return;
   ct_follower_end(&n->follower);
   ct_copies_free(&n->copies);
-  for (size_t i = 0; n->part && i < n->compiled.stages; ++i)
-    ct_programs_free(&n->part[i].group);
   if (!n->shared || n->graph != n->shared->graph) ct_graph_free(n->graph);
   if (n->shared) leave_programs(n->shared);
   free(n->part);
@@ -437,7 +449,7 @@ static int check_still(ct_network *n, const struct ct_gtensor *t, const char *wh
 }
 
 /* The other network may have them in more ways than this one knows. */
-static int check_owned(ct_network *n, const char *what) {
+int ct_network_owned(ct_network *n, const char *what) {
   if (n->owner == n) return CT_OK;
   return ct_fail(n->dev, CT_ERR_UNSUPPORTED,
                  "the network's weights are those of another one: they are %s there", what);
@@ -455,7 +467,7 @@ int ct_network_write(ct_network *n, int tensor, const float *data, size_t count)
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s is made by the network: it cannot be written",
                    t->name);
   if (lay->kind == CT_LAY_NONE) return CT_OK;
-  err = comes_and_goes(t) ? CT_OK : check_owned(n, "written");
+  err = comes_and_goes(t) ? CT_OK : ct_network_owned(n, "written");
   if (!err) err = check_still(n, t, "written");
   if (err) return err;
   if (!comes_and_goes(t)) n->stale = true;
@@ -490,7 +502,7 @@ static void draw(const struct ct_gtensor *t, uint64_t *state, float *x) {
 int ct_network_draw(ct_network *n, uint64_t seed) {
   uint64_t state = seed;
   int err = ct_check_network(n);
-  if (!err) err = check_owned(n, "drawn");
+  if (!err) err = ct_network_owned(n, "drawn");
   if (!err) err = ct_network_still(n, false, "drawn");
   if (!err) n->drawn = seed;
   for (size_t i = 1; !err && i <= n->graph->tensors; ++i) {
@@ -518,6 +530,14 @@ static uint32_t runs_of_step(const ct_network *n) {
   return most;
 }
 
+/* Arenas: of a run, and of those who have run side by side. */
+static uint64_t run_units(const ct_network *n) {
+  uint64_t count = ct_min_u32(n->members, CT_MEMBERS_AT_ONCE);
+  for (unsigned q = 0; q < CT_QUEUES; ++q)
+    if (n->shared->ranks[q]) count += CT_MEMBERS_AT_ONCE;
+  return n->compiled.arena * count;
+}
+
 static uint64_t frame_units(const ct_network *n) {
   uint64_t units = 0;
   for (size_t i = 0; i < n->compiled.externals; ++i)
@@ -530,21 +550,20 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
   if (err) return err;
   CT_NEED(n->dev, info);
   const struct ct_mlp *mlp = &n->compiled.mlp;
-  *info = (struct ct_network_info){
-      .seed = n->owner->drawn,
-      .steps = n->owner->steps,
-      .epochs = n->owner->epochs,
-      .mantissa = 8 - n->narrow,
-      .changes = n->changes,
-      .together = (uint32_t)n->shared->open,
-      .weights_bytes = n->compiled.lasting * CT_UNIT,
-      .run_bytes = n->compiled.arena * CT_UNIT * ct_min_u32(n->members, CT_MEMBERS_AT_ONCE),
-      .members = n->members,
-      .frame_bytes = frame_units(n) * CT_UNIT,
-      .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),
-      .accumulate = runs_of_step(n),
-      .inputs = mlp->layers ? mlp->width[0] : 0,
-      .classes = mlp->layers ? mlp->width[mlp->layers] : 0};
+  *info = (struct ct_network_info){.seed = n->owner->drawn,
+                                   .steps = n->owner->steps,
+                                   .epochs = n->owner->epochs,
+                                   .mantissa = 8 - n->narrow,
+                                   .changes = n->changes,
+                                   .together = (uint32_t)n->shared->open,
+                                   .weights_bytes = n->compiled.lasting * CT_UNIT,
+                                   .run_bytes = run_units(n) * CT_UNIT,
+                                   .members = n->members,
+                                   .frame_bytes = frame_units(n) * CT_UNIT,
+                                   .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),
+                                   .accumulate = runs_of_step(n),
+                                   .inputs = mlp->layers ? mlp->width[0] : 0,
+                                   .classes = mlp->layers ? mlp->width[mlp->layers] : 0};
   return CT_OK;
 }
 
@@ -565,6 +584,7 @@ int ct_network_stage(ct_network *n, size_t index, struct ct_network_stage *stage
                    n->compiled.stages, index);
   const struct ct_stage *s = &n->compiled.stage[index];
   const struct ct_network_part *p = &n->part[index];
+  const struct ct_fusion *group = &n->shared->group[n->common];
   *stage = (struct ct_network_stage){.node = s->node,
                                      .op = s->op,
                                      .backward = s->backward,
@@ -578,8 +598,9 @@ int ct_network_stage(ct_network *n, size_t index, struct ct_network_stage *stage
                                      .cycles = p->cycles,
                                      .commands = p->commands,
                                      .expected = p->expected,
+                                     .busy = p->busy,
                                      .beside = p->beside,
                                      .bound = p->bound ? p->bound : "",
-                                     .round = p->round};
+                                     .round = group->stage ? group->stage[index].how.round : 0};
   return CT_OK;
 }

@@ -9,6 +9,8 @@
  *   ct_network_file.c     files                              ct_network_batches.c  for the batcher
  *   ct_network_same.c     networks with the weights of another
  *   ct_network_members.c  members: selecting one, runs of several
+ *   ct_network_rank.c     networks side by side, which run in the same jobs
+ *   ct_network_crowd.c    jobs of several members, of either kind
  *
  * Networks that have the same programs (struct ct_network_options.like) share them: what is
  * compiled is there once, and so is an arena for each queue, whose runs go one after the other. A
@@ -30,9 +32,8 @@
 #include "ct_model.h"
 
 struct ct_network_part {
-  struct ct_programs programs, group;
-  uint32_t round; /* members of a pass of `group`; 0: there is none */
-  uint64_t rows, cycles, commands, expected, beside;
+  struct ct_programs programs;
+  uint64_t rows, cycles, commands, expected, busy, beside;
   const char *bound;
 };
 
@@ -42,14 +43,23 @@ struct ct_regions {
   uint64_t external[CT_EXTERNALS];
 };
 
-/* Members whose arenas exist: as many run in a job at once. */
-enum { CT_MEMBERS = 256, CT_MEMBERS_AT_ONCE = 8 };
+/* Programs of stages for members at constant strides. */
+struct ct_fusion_stage {
+  struct ct_programs programs;
+  struct ct_stage_group how; /* without codes */
+};
+struct ct_fusion {
+  bool made;
+  struct ct_fusion_stage *stage; /* NULL: no stage has such programs */
+};
+
+enum { CT_MEMBERS = 256 };
 
 /* What is counted for each member. */
 struct ct_network_member {
   uint64_t steps, drawn, epochs;
   bool stale;
-  size_t runs; /* of several members, under way */
+  size_t runs; /* under way, with its own weights */
 };
 
 /* The copies by which a version of another network's weights is made. */
@@ -67,6 +77,9 @@ struct ct_shared {
   ct_graph *graph; /* that was compiled */
   struct ct_compiled compiled;
   struct ct_programs *programs; /* by stage */
+  struct ct_fusion group[2];    /* made when needed; [1]: inputs are those of all members */
+  uint64_t ranks[CT_QUEUES];    /* arenas of so many members as run at once, of networks side by
+                                   side; 0: none */
   bool expected;                /* what stages should take is known */
   uint64_t spare;               /* an arena that no queue has yet; 0: none */
   uint64_t arena[CT_QUEUES];    /* runs of a queue go one after the other */
@@ -77,7 +90,8 @@ struct ct_shared {
 struct ct_network {
   struct ct_handle handle; /* first */
   ct_device *dev;
-  ct_network *owner; /* of its weights: itself as a rule */
+  ct_network *owner;                 /* of its weights: itself as a rule */
+  ct_network *sharers, *next_sharer; /* of an owner: who else has its weights; the next of these */
   struct ct_shared *shared;
   ct_graph *graph;             /* its own */
   struct ct_compiled compiled; /* the shared one, with this network's numbers of a run */
@@ -89,6 +103,7 @@ struct ct_network {
   struct ct_network_member *member; /* of each; of the selected one they are below */
   struct ct_regions base;           /* of member 0, but for the arena */
   struct ct_regions own;            /* of the selected one, but for the arena */
+  struct ct_rank *rank;             /* where what lasts is; NULL: it has memory of its own */
   bool bare;                        /* it has no inputs and outputs of its own: frames alone */
   struct ct_copies copies;          /* that publish for this network; made when needed */
   uint32_t numbered;                /* highest number that a version has had */
@@ -117,6 +132,7 @@ struct ct_frame {
   struct ct_regions at; /* external alone */
   bool ran, busy;
   int outcome;       /* of the last run */
+  bool ranked;       /* outputs are in the rank of its network */
   uint32_t borrowed; /* a bit for each external whose place belongs to somebody else */
   size_t refs;
 };
@@ -157,6 +173,8 @@ int ct_network_make(ct_device *dev, const ct_graph *graph, const struct ct_netwo
                     bool bare, ct_network **network);
 /* CT_OK, or CT_ERR_UNSUPPORTED: it has no frame of its own. */
 int ct_network_has_frame(ct_network *n);
+/* CT_OK, or CT_ERR_UNSUPPORTED: the weights are another one's. what: as ct_network_still(). */
+int ct_network_owned(ct_network *n, const char *what);
 
 /* The layout of a tensor of so many elements; CT_LAY_NONE: it has no place. */
 int ct_network_find(ct_network *n, int tensor, size_t count, const struct ct_lay **lay);
@@ -188,19 +206,30 @@ struct ct_network_choice {
 int ct_network_load_like(ct_device *dev, const char *path, const struct ct_network_options *options,
                          const struct ct_network_choice *choose, ct_network **network);
 
+/* Compiles the network's graph for its device; the result is to be freed, whatever comes. */
+int ct_network_compile(ct_network *n, bool members, bool common, struct ct_compiled *compiled);
+
 /* ---- ct_network_run.c ---- */
 
 /* Arguments of the jobs of a run. */
 void ct_network_arguments(const ct_network *n, const struct ct_regions *r, uint64_t step,
                           struct ct_job *job);
 
+/* The same with other numbers than its own. */
+void ct_compiled_arguments(const struct ct_compiled *compiled, const struct ct_regions *r,
+                           const struct ct_scalar *scalars, uint64_t step, struct ct_job *job);
+
 /* The arena of a queue, made when it is first needed. */
 int ct_network_arena(ct_network *n, enum ct_queue queue, uint64_t *addr);
 
 /* CT_OK if a run with the network's own weights may begin, as far as they are concerned. */
 int ct_network_check_run(ct_network *n, enum ct_queue queue);
-/* The masks of dropout of a run, if it has some. */
+/* CT_OK if such a run may be submitted now. */
+int ct_network_check_submit(ct_network *n, const struct ct_run *run);
+/* The masks of dropout of a run, if it has some; no run that reads the last may be under way: that
+ * is looked at, or known. */
 int ct_network_put_masks(ct_network *n, const struct ct_regions *r, uint64_t step);
+int ct_network_write_masks(ct_network *n, const struct ct_regions *r, uint64_t step);
 /* CT_OK, or CT_ERR_NO_SPACE: so many jobs in a row will never fit the queue. */
 int ct_network_check_most(ct_network *n, uint64_t most);
 
@@ -211,6 +240,8 @@ int ct_network_ended(ct_network *n);
 /* The same, or submitted runs use the network's own weights, or its own frame. what: of the
  * sentence, such as "written". */
 int ct_network_still(ct_network *n, bool frame, const char *what);
+/* Whether a run, its own or another one's with its weights, or a version of these is under way. */
+bool ct_network_is_used(const ct_network *n);
 
 /* How many jobs a stage takes. */
 size_t ct_network_stage_jobs(const ct_network *n, size_t stage);
@@ -241,6 +272,10 @@ void ct_network_end(ct_network *n, enum ct_queue queue);
 int ct_network_fits(const ct_network *n, const ct_network *in);
 /* It has the weights of the other from here on, before it has memory; CT_ERR_UNSUPPORTED. */
 int ct_network_join(ct_network *n, ct_network *of);
+/* It is gone: nothing of it is under way. */
+void ct_network_part_from(ct_network *n);
+/* Where the weights of an owner are, for all that have them. */
+void ct_network_lies_at(ct_network *owner, uint64_t lasting);
 
 /* ---- ct_network_members.c ---- */
 
@@ -251,6 +286,74 @@ uint64_t ct_network_steps_of(const ct_network *n, uint32_t member);
 
 /* Where a member's regions are, but for the arena, which is the first of its queue's. */
 struct ct_regions ct_network_member_at(const struct ct_network *n, uint32_t member);
+
+/* ---- ct_network_crowd.c ---- */
+
+/* A member of a run of several, as its jobs need it. */
+struct ct_crowd_member {
+  struct ct_regions at; /* but for the arena */
+  uint64_t step;
+  struct ct_scalar scalar[CT_SCALARS];
+};
+typedef void ct_crowd_fn(const void *arg, uint32_t i, struct ct_crowd_member *member);
+
+/* Members at constant strides that run together. */
+struct ct_crowd {
+  const ct_network *n; /* whose programs they have */
+  const struct ct_fusion *group;
+  uint32_t count;
+  ct_crowd_fn *of; /* says of member i what there is to say */
+  const void *arg;
+  uint64_t arena; /* of the first; the others' follow */
+  bool once;      /* what is made once is made */
+  void *user;
+  struct ct_job *job; /* NULL: they are counted */
+  size_t jobs;
+};
+/* The jobs, in their order. */
+void ct_crowd_jobs(struct ct_crowd *c);
+
+/* Programs for groups of networks like this one, made when they are first asked for; without
+ * stages where the device has no room for them, and of a perceptron as one stage. */
+int ct_fusion_make(ct_network *n, bool common, const struct ct_fusion **group);
+/* Loads what was compiled for them. CT_ERR_NO_SPACE: no room for programs. */
+int ct_fusion_load(ct_network *n, struct ct_compiled *compiled, struct ct_fusion *group);
+void ct_fusion_free(struct ct_fusion *group, size_t stages);
+
+/* ---- ct_network_rank.c ---- */
+
+/* Memory of networks of the same programs, slot by slot at constant strides: what lasts, and the
+ * outputs of so many frames of each, and where they have not the same inputs (`common`) these, too.
+ * Held by the networks that lie in it. */
+enum { CT_RANK_FRAMES = 8 };
+struct ct_rank {
+  ct_device *dev;
+  uint32_t slots;
+  bool common;
+  struct ct_regions at[CT_RANK_FRAMES]; /* of slot 0; `lasting` of the first alone */
+  size_t refs;
+};
+/* Nothing of it is held yet: to be dropped, should nobody move in. CT_ERR_NO_SPACE. */
+int ct_rank_create(ct_network *like, const struct ct_rank *how, uint32_t frames,
+                   struct ct_rank **rank);
+void ct_rank_drop(struct ct_rank *rank);
+
+/* Brings what a network and its frames have of that to a slot. No run and no version of it may be
+ * under way. */
+int ct_network_move(ct_network *n, struct ct_rank *rank, uint32_t slot);
+void ct_frame_move(ct_frame *f, const struct ct_rank *rank, uint32_t frame, uint32_t slot);
+
+/* A run of networks that follow each other in a rank, each with a frame of the same number. */
+struct ct_rank_run {
+  ct_network *const *network;
+  ct_frame *const *frame;
+  uint32_t count;
+  uint64_t step;
+  enum ct_queue queue;
+};
+/* As ct_network_submit() of each, one event for all. CT_ERR_NO_SPACE: the queue never holds their
+ * jobs. */
+int ct_rank_submit(const struct ct_rank_run *run, uint64_t *tag);
 
 /* ---- ct_network_frame.c ---- */
 

@@ -256,19 +256,29 @@ static int put_value(ct_network *n, const struct ct_network_file *f, size_t i) {
   return err;
 }
 
-/* Values of all that the device keeps; what it keeps and the file lacks is refused. */
+static bool is_kept(const ct_network *n, const struct ct_network_file *f, size_t i) {
+  return lasts(f->graph->tensor[i]) && n->compiled.lay[i].kind != CT_LAY_NONE;
+}
+
+/* What the device keeps and the file lacks is refused, before anything is written. */
+static int check_all_there(ct_network *n, const struct ct_network_file *f, const char *path) {
+  for (size_t i = 1; i <= f->graph->tensors; ++i)
+    if (is_kept(n, f, i) && !f->value[i])
+      return ct_fail(n->dev, CT_ERR_FORMAT, "%s has no value for %.80s", path,
+                     f->graph->tensor[i]->name);
+  return CT_OK;
+}
+
+/* Values of all that the device keeps, then how far these have come. */
 static int fill(ct_network *n, const struct ct_network_file *f, const char *path) {
-  int err = CT_OK;
-  for (size_t i = 1; i <= f->graph->tensors && !err; ++i) {
-    if (!lasts(f->graph->tensor[i]) || n->compiled.lay[i].kind == CT_LAY_NONE) continue;
-    err = f->value[i] ? put_value(n, f, i)
-                      : ct_fail(n->dev, CT_ERR_FORMAT, "%s has no value for %.80s", path,
-                                f->graph->tensor[i]->name);
-  }
+  int err = check_all_there(n, f, path);
+  for (size_t i = 1; i <= f->graph->tensors && !err; ++i)
+    if (is_kept(n, f, i)) err = put_value(n, f, i);
+  if (err) return err;
   n->drawn = f->seed;
   n->steps = f->steps;
   n->epochs = f->epochs;
-  return err;
+  return CT_OK;
 }
 
 /* What a file says where the options say nothing. */
@@ -278,6 +288,16 @@ static void fill_in(struct ct_network_options *how, const struct ct_network_file
   how->kernels = how->kernels || f->kernels;
   if (!how->seed) how->seed = f->masks;
   if (choose) how->like = choose->like(choose->arg, f->graph, how);
+}
+
+/* Of each member the same. */
+static int fill_all(ct_network *n, const struct ct_network_file *f, const char *path) {
+  int err = CT_OK;
+  for (uint32_t m = n->members; m-- > 0 && !err;) {
+    err = ct_network_select(n, m);
+    if (!err) err = fill(n, f, path);
+  }
+  return err;
 }
 
 int ct_network_load_like(ct_device *dev, const char *path, const struct ct_network_options *options,
@@ -295,7 +315,7 @@ int ct_network_load_like(ct_device *dev, const char *path, const struct ct_netwo
   if (!err) err = ct_network_file_parse(dev, path, data, size, &f);
   if (!err) fill_in(&how, &f, choose);
   if (!err) err = ct_network_make(dev, f.graph, &how, choose && choose->bare, &n);
-  if (!err) err = fill(n, &f, path);
+  if (!err) err = fill_all(n, &f, path);
   ct_network_file_free(&f);
   free(data);
   if (err)
@@ -313,4 +333,38 @@ int ct_network_load(ct_device *dev, const char *path, const struct ct_network_op
   CT_NEED(dev, path);
   CT_NEED(dev, network);
   return ct_network_load_like(dev, path, options, NULL, network);
+}
+
+static int check_kin(ct_network *n, const struct ct_network_file *f, const char *path) {
+  if (f->mantissa == 8 - n->narrow &&
+      ct_compiled_suits(&n->shared->compiled, n->shared->graph, f->graph))
+    return CT_OK;
+  return ct_fail(n->dev, CT_ERR_ARG,
+                 "%s is of another network: more than numbers of its updates differ", path);
+}
+
+/* An array counts its members' runs, and feeds them by these. */
+static int check_no_member(ct_network *n) {
+  if (!n->bare) return CT_OK;
+  return ct_fail(n->dev, CT_ERR_UNSUPPORTED,
+                 "the network is a member of an array: another member can join from the file");
+}
+
+int ct_network_restore(ct_network *n, const char *path) {
+  struct ct_network_file f = {.graph = NULL};
+  uint8_t *data = NULL;
+  size_t size = 0;
+  int err = ct_check_network(n);
+  if (err) return err;
+  CT_NEED(n->dev, path);
+  err = check_no_member(n);
+  if (!err) err = ct_network_owned(n, "restored");
+  if (!err) err = ct_network_still(n, false, "restored");
+  if (!err) err = ct_file_read(n->dev, path, &data, &size);
+  if (!err) err = ct_network_file_parse(n->dev, path, data, size, &f);
+  if (!err) err = check_kin(n, &f, path);
+  if (!err) err = fill(n, &f, path);
+  ct_network_file_free(&f);
+  free(data);
+  return err;
 }

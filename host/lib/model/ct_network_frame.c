@@ -8,7 +8,7 @@
 static void release(ct_frame *f) {
   if (--f->refs) return;
   for (unsigned i = 0; i < CT_EXTERNALS; ++i)
-    if (f->at.external[i] && !(f->borrowed >> i & 1))
+    if (f->at.external[i] && !f->ranked && !(f->borrowed >> i & 1))
       ct_heap_free(&f->dev->data, f->at.external[i]);
   ct_network_release(f->network);
   f->network = NULL;

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Members of a network: everything that is a member's lies at constant strides, so a kernel's job
- * can go on from one to the next (ct_compile_groups.c). A run takes as many at once as there are
- * arenas, stage by stage. What does not fill a pass of a kernel's loop, and kernels without one,
- * run as a network's alone, member by member.
- */
+/* Members of a network: everything that is a member's lies at constant strides. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,85 +43,27 @@ int ct_network_select(ct_network *n, uint32_t member) {
 
 /* ---- Jobs ---------------------------------------------------------------------------------- */
 
-/* A run of several members; jobs NULL: they are counted. */
+/* A run of several members. */
 struct crowd {
   ct_network *n;
   const struct ct_members *run;
-  uint64_t arena;
-  bool once;
-  struct ct_job *jobs;
-  size_t count;
 };
 
 static uint64_t step_of(const struct ct_members *run, uint32_t member) {
   return run->steps ? run->steps[member - run->first] : run->step;
 }
 
-/* Numbers of a member, which is the i-th of a job. */
-static void put_numbers(const struct crowd *c, uint32_t member, uint32_t i, struct ct_job *job) {
+/* Of member i of the run. */
+static void member(const void *arg, uint32_t i, struct ct_crowd_member *m) {
+  const struct crowd *c = arg;
   const struct ct_compiled *o = &c->n->compiled;
+  m->at = ct_network_member_at(c->n, c->run->first + i);
+  m->step = step_of(c->run, c->run->first + i);
   for (size_t s = 0; s < o->scalars; ++s) {
-    const size_t at = o->scalar[s].reg - 1 + i * o->scalars;
-    struct ct_scalar scalar = o->scalar[s];
-    if (c->run->schedules) scalar.schedule = c->run->schedules[member - c->run->first];
-    if (at < CT_ARG_SCALAR - 1 + CT_MEMBER_SCALARS)
-      job->args[at] = ct_bits_of(ct_compiled_scalar(&scalar, step_of(c->run, member)));
+    m->scalar[s] = o->scalar[s];
+    if (c->run->updates) ct_compiled_update(&m->scalar[s], &c->run->updates[i]);
+    if (c->run->schedules) m->scalar[s].schedule = c->run->schedules[i];
   }
-}
-
-/* Adds jobs for `count` members from the i-th of a block on. */
-static void add_jobs(struct crowd *c, const struct ct_programs *p, uint32_t block, uint32_t i,
-                     uint32_t count, uint32_t passes) {
-  struct ct_regions at = ct_network_member_at(c->n, block + i);
-  struct ct_job job = {.user = c->run->user};
-  at.arena = c->arena + c->n->compiled.arena * i * CT_UNIT;
-  ct_network_arguments(c->n, &at, c->run->step, &job);
-  for (uint32_t m = 0; m < count; ++m)
-    put_numbers(c, block + i + m, m, &job);
-  job.args[CT_ARG_PASSES - 1] = passes;
-  for (size_t k = 0; k < p->count; ++k, ++c->count) {
-    if (!c->jobs) continue;
-    c->jobs[c->count] = job;
-    c->jobs[c->count].program = p->of[k];
-  }
-}
-
-/* Members that a job of a group has numbers for. */
-static uint32_t most_at_once(const ct_network *n, uint32_t round) {
-  const size_t numbers = n->compiled.scalars;
-  const uint32_t most = numbers ? (uint32_t)(CT_MEMBER_SCALARS / numbers) : CT_MEMBERS_AT_ONCE;
-  return round ? most / round * round : 0;
-}
-
-static void add_stage(struct crowd *c, const struct ct_network_part *p, uint32_t block,
-                      uint32_t members) {
-  const uint32_t most = most_at_once(c->n, p->round);
-  uint32_t i = 0;
-  while (most && members - i >= p->round) {
-    const uint32_t some = ct_min_u32(most, (members - i) / p->round * p->round);
-    add_jobs(c, &p->group, block, i, some, some / p->round);
-    i += some;
-  }
-  for (; i < members; ++i)
-    add_jobs(c, &p->programs, block, i, 1, 0);
-}
-
-/* The jobs of a block of members. */
-static void add_block(struct crowd *c, uint32_t block, uint32_t members) {
-  const ct_network *n = c->n;
-  for (size_t i = 0; i < n->compiled.stages; ++i) {
-    const struct ct_stage *stage = &n->compiled.stage[i];
-    if ((stage->once && !c->once) || !n->part[i].programs.count ||
-        !ct_compiled_runs(stage, step_of(c->run, block)))
-      continue;
-    add_stage(c, &n->part[i], block, members);
-  }
-}
-
-static void add_all(struct crowd *c) {
-  c->count = 0;
-  for (uint32_t m = 0; m < c->run->count; m += CT_MEMBERS_AT_ONCE)
-    add_block(c, c->run->first + m, ct_min_u32(CT_MEMBERS_AT_ONCE, c->run->count - m));
 }
 
 /* ---- Runs ---------------------------------------------------------------------------------- */
@@ -189,6 +126,32 @@ static bool is_busy(const ct_network *n, const struct ct_members *run) {
   return runs > 0;
 }
 
+static int check_member(ct_network *n, const struct ct_members *run, uint32_t m) {
+  const struct ct_schedule *schedule = run->schedules ? &run->schedules[m] : NULL;
+  const struct ct_optimise *how = run->updates ? &run->updates[m] : NULL;
+  if (!schedule && how) schedule = &how->schedule;
+  const char *wrong = schedule ? ct_compiled_wrong_schedule(schedule) : NULL;
+  if (!wrong && how) wrong = ct_compiled_wrong_update(&n->compiled, how);
+  if (!wrong) return CT_OK;
+  return ct_fail(n->dev, CT_ERR_ARG,
+                 "%s of member %u is not a number that updates of the network take", wrong,
+                 run->first + m);
+}
+
+/* Numbers that are constants of the programs are all members', and so is whether weights decay. */
+static int check_updates(ct_network *n, const struct ct_members *run) {
+  int err = CT_OK;
+  if (run->updates && n->compiled.fixed)
+    return ct_fail(
+        n->dev, CT_ERR_UNSUPPORTED,
+        "the network has more than %d numbers of a run, so members have the same but for "
+        "the rate",
+        CT_SCALARS);
+  for (uint32_t m = 0; m < run->count && !err; ++m)
+    err = check_member(n, run, m);
+  return err;
+}
+
 /* Runs of other members may be under way: of one queue, or of both if nothing changes. */
 static int check_idle(ct_network *n, const struct ct_members *run) {
   const int err = is_busy(n, run) ? ct_poll(n->dev) : CT_OK;
@@ -208,14 +171,16 @@ static int check(ct_network *n, const struct ct_members *run) {
   if (!err) err = ct_network_has_frame(n);
   if (!err) err = check_members(n, run->first, run->count);
   if (!err) err = check_idle(n, run);
+  if (!err) err = check_updates(n, run);
   return err ? err : check_steps(n, run);
 }
 
+/* Each member has its own: none of these has a run under way. */
 static int put_masks(ct_network *n, const struct ct_members *run) {
   int err = CT_OK;
   for (uint32_t m = run->first; m < run->first + run->count && !err; ++m) {
     const struct ct_regions at = ct_network_member_at(n, m);
-    err = ct_network_put_masks(n, &at, step_of(run, m));
+    err = ct_network_write_masks(n, &at, step_of(run, m));
   }
   return err;
 }
@@ -225,26 +190,26 @@ static int no_memory(ct_device *dev) {
 }
 
 /* All jobs as one work. */
-static int submit(struct crowd *c, uint64_t *tag) {
-  const struct ct_members *run = c->run;
-  ct_network *n = c->n;
+static int submit(struct ct_crowd *c, const struct crowd *of, uint64_t *tag) {
+  const struct ct_members *run = of->run;
+  ct_network *n = of->n;
   struct flight *f = malloc(sizeof *f);
-  int err = ct_network_check_most(n, c->count);
-  c->jobs = malloc((c->count + 1) * sizeof *c->jobs);
-  if (!err && (!f || !c->jobs)) err = no_memory(n->dev);
+  int err = ct_network_check_most(n, c->jobs);
+  c->job = malloc((c->jobs + 1) * sizeof *c->job);
+  if (!err && (!f || !c->job)) err = no_memory(n->dev);
   if (!err) {
-    add_all(c);
+    ct_crowd_jobs(c);
     *f = (struct flight){n, run->first, run->count, run->queue};
     const struct ct_work work = {.queue = run->queue,
                                  .kind = CT_EVENT_RUN,
-                                 .job = c->jobs,
-                                 .jobs = (unsigned)c->count,
+                                 .job = c->job,
+                                 .jobs = (unsigned)c->jobs,
                                  .cycle = run->cycle ? run->cycle : CT_NO_CYCLE,
                                  .done = landed,
                                  .arg = f};
     err = ct_submit_work(n->dev, &work, tag);
   }
-  free(c->jobs);
+  free(c->job);
   if (err) {
     free(f);
     return err;
@@ -257,15 +222,28 @@ static int submit(struct crowd *c, uint64_t *tag) {
   return CT_OK;
 }
 
+/* The jobs of a run, counted. */
+static struct ct_crowd crowd_of(const struct crowd *of) {
+  struct ct_crowd c = {.n = of->n,
+                       .group = &of->n->shared->group[of->n->common],
+                       .count = of->run->count,
+                       .of = member,
+                       .arg = of,
+                       .once = is_stale(of->n, of->run),
+                       .user = of->run->user};
+  ct_crowd_jobs(&c);
+  return c;
+}
+
 int ct_network_submit_members(ct_network *n, const struct ct_members *run, uint64_t *tag) {
   int err = check(n, run);
   if (err) return err;
-  struct crowd c = {.n = n, .run = run, .once = is_stale(n, run)};
+  const struct crowd of = {n, run};
+  struct ct_crowd c = crowd_of(&of);
+  if (!c.jobs) return ct_fail(n->dev, CT_ERR_ARG, "the network has nothing to run");
   err = ct_network_arena(n, run->queue, &c.arena);
   if (!err) err = put_masks(n, run);
-  if (err) return err;
-  add_all(&c);
-  return c.count ? submit(&c, tag) : ct_fail(n->dev, CT_ERR_ARG, "the network has nothing to run");
+  return err ? err : submit(&c, &of, tag);
 }
 
 /* Waits for room in the queue; what can never fit is refused when it is submitted. */
@@ -277,23 +255,33 @@ static int make_room(ct_network *n, enum ct_queue queue, size_t jobs) {
                            dev->timeout_ms);
 }
 
+/* Members from the m-th on: a block, or as many of it as the queue holds jobs for. */
+static size_t cut(ct_network *n, const struct ct_members *run, uint32_t m,
+                  struct ct_members *some) {
+  const struct crowd of = {n, some};
+  *some = *run;
+  some->first += m;
+  some->count = ct_min_u32(CT_MEMBERS_AT_ONCE, run->count - m);
+  if (some->steps) some->steps += m;
+  if (some->schedules) some->schedules += m;
+  if (some->updates) some->updates += m;
+  size_t jobs = crowd_of(&of).jobs;
+  while (jobs > ct_ring_slots(n->dev) && some->count > 1) {
+    some->count /= 2;
+    jobs = crowd_of(&of).jobs;
+  }
+  return jobs;
+}
+
 /* A block of members after the other, so that a queue of any length will do. */
 int ct_network_run_members(ct_network *n, const struct ct_members *run) {
   int err = check(n, run);
-  struct ct_members some = *run;
+  struct ct_members some = {.count = 0};
   for (uint32_t m = 0; !err && m < run->count; m += some.count) {
-    some = *run;
-    struct crowd c = {.n = n, .run = &some};
+    const size_t jobs = cut(n, run, m, &some);
     struct ct_event event = {0};
     uint64_t tag = 0;
-    some.first += m;
-    some.count = ct_min_u32(CT_MEMBERS_AT_ONCE, run->count - m);
-    if (some.steps) some.steps += m;
-    if (some.schedules) some.schedules += m;
-    c.once = is_stale(n, &some);
-    for (add_all(&c); c.count > ct_ring_slots(n->dev) && some.count > 1; add_all(&c))
-      some.count /= 2;
-    err = make_room(n, run->queue, c.count);
+    err = make_room(n, run->queue, jobs);
     if (!err) err = ct_network_submit_members(n, &some, &tag);
     if (!err) err = ct_finish(n->dev, tag, &event);
     n->queue = run->queue;

@@ -16,23 +16,29 @@ static int no_memory(ct_device *dev) {
 
 /* ---- Arguments ----------------------------------------------------------------------------- */
 
-void ct_network_arguments(const ct_network *n, const struct ct_regions *r, uint64_t step,
-                          struct ct_job *job) {
-  const struct ct_compiled *c = &n->compiled;
+void ct_compiled_arguments(const struct ct_compiled *c, const struct ct_regions *r,
+                           const struct ct_scalar *scalars, uint64_t step, struct ct_job *job) {
   for (unsigned i = 0; i < CT_MAX_ARGS; ++i) {
     const struct ct_argument *a = &c->argument[i];
     if (a->kind == CT_ARGUMENT_REGION)
       job->args[i] = ct_units_of(ct_regions_at(r, a->region)) + a->at;
     else if (a->kind == CT_ARGUMENT_SCALAR)
-      job->args[i] = ct_bits_of(ct_compiled_scalar(&c->scalar[a->at], step));
+      job->args[i] = ct_bits_of(ct_compiled_scalar(&scalars[a->at], step));
     else if (a->kind == CT_ARGUMENT_INVERSE)
       job->args[i] = ct_bits_of(ct_divide(1.0f, a->at));
   }
 }
 
-/* What jobs of a run may say of the one in front. */
-static uint32_t flags_of(enum ct_queue queue) {
-  return queue == CT_INFERENCE ? CT_JOB_OVERLAP : 0;
+void ct_network_arguments(const ct_network *n, const struct ct_regions *r, uint64_t step,
+                          struct ct_job *job) {
+  ct_compiled_arguments(&n->compiled, r, n->compiled.scalar, step, job);
+}
+
+/* What jobs of a run may say of the one in front, which may be another network's with the same
+ * weights. own: the run reads these where they are changed. */
+static uint32_t flags_of(const ct_network *n, enum ct_queue queue, bool own) {
+  const bool written = own && n->owner->changing[queue] > 0;
+  return queue == CT_INFERENCE && !written ? CT_JOB_OVERLAP : 0;
 }
 
 size_t ct_network_stage_jobs(const ct_network *n, size_t stage) {
@@ -79,6 +85,10 @@ static bool goes_on(const ct_network *n) {
   return own || (n->owner != n && goes_on(n->owner));
 }
 
+bool ct_network_is_used(const ct_network *n) {
+  return used(n, false) || goes_on(n);
+}
+
 int ct_network_ended(ct_network *n) {
   const int err = goes_on(n) ? ct_poll(n->dev) : CT_OK;
   if (err || !goes_on(n)) return err;
@@ -108,19 +118,26 @@ static int check_neighbours(ct_network *n, enum ct_queue queue) {
 
 /* ---- Masks of dropout ----------------------------------------------------------------------- */
 
-/* Whether a run reads them: with its own weights, as check_weights() says; publishing does not. */
+/* Whether a run reads them, of the selected member: with its own weights, as check_weights() says;
+ * publishing does not. */
 static bool masks_are_read(const ct_network *n) {
+  if (n->members > 1) return n->compiled.masks && n->member[n->selected].runs > 0;
   return n->compiled.masks && n->own_runs[CT_INFERENCE] + n->own_runs[CT_TRAINING] > n->published;
 }
 
-/* No instruction of the device makes random numbers: masks come from here. A network has one set of
- * them, so no run may be under way that reads the last. */
+/* No instruction of the device makes random numbers: masks come from here. A network, or a member
+ * of one, has one set of them, so no run may be under way that reads the last. */
 int ct_network_put_masks(ct_network *n, const struct ct_regions *r, uint64_t step) {
   int err = masks_are_read(n) ? ct_poll(n->dev) : CT_OK;
   if (!err && masks_are_read(n))
     err =
         ct_fail(n->dev, CT_ERR_BUSY,
                 "a run under way uses the masks of dropout: the next can begin when it has ended");
+  return err ? err : ct_network_write_masks(n, r, step);
+}
+
+int ct_network_write_masks(ct_network *n, const struct ct_regions *r, uint64_t step) {
+  int err = CT_OK;
   for (size_t i = 0; i < n->compiled.masks && !err; ++i) {
     const struct ct_mask *m = &n->compiled.mask[i];
     float *x = malloc((size_t)m->mat.rows * m->mat.cols * sizeof *x);
@@ -241,7 +258,7 @@ int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
       .n = n, .queue = queue, .step = step, .tag = calloc(n->compiled.stages + 1, sizeof *r.tag)};
   if (!r.tag) return no_memory(n->dev);
   ct_network_arguments(n, &at, step, &r.job);
-  r.job.flags = flags_of(queue);
+  r.job.flags = flags_of(n, queue, true);
   n->queue = queue;
   n->error = CT_OK;
   err = run_stages(&r);
@@ -282,6 +299,7 @@ static void landed(void *arg, const struct ct_event *event) {
     ct_weights_drop(f->weights, CT_WEIGHTS_READ);
   } else {
     ct_network_end(n, f->queue);
+    --n->member[f->member].runs;
     if (!event->error) ct_network_note_run(n, f->member, 1);
   }
   if (f->frame)
@@ -294,10 +312,12 @@ static void landed(void *arg, const struct ct_event *event) {
 
 static void take_off(const struct flight *f) {
   ++f->n->refs;
-  if (f->weights)
+  if (f->weights) {
     ct_weights_take(f->weights, CT_WEIGHTS_READ);
-  else
+  } else {
     ct_network_begin(f->n, f->queue);
+    ++f->n->member[f->member].runs;
+  }
   if (f->frame)
     ct_frame_take(f->frame);
   else
@@ -363,9 +383,11 @@ static int check_weights(ct_network *n, ct_weights *w) {
   return ct_network_parts(n, "versions of them");
 }
 
-static int check_submit(ct_network *n, const struct ct_run *run) {
-  int err = ct_check_reserved(n->dev, "ct_run", run->reserved,
-                              sizeof run->reserved / sizeof *run->reserved);
+int ct_network_check_submit(ct_network *n, const struct ct_run *run) {
+  int err = check_run(n, run->queue);
+  if (!err)
+    err = ct_check_reserved(n->dev, "ct_run", run->reserved,
+                            sizeof run->reserved / sizeof *run->reserved);
   if (!err && !run->frame) err = ct_network_has_frame(n);
   if (!err) err = run->weights ? check_weights(n, run->weights) : check_neighbours(n, run->queue);
   if (err) return err;
@@ -417,8 +439,7 @@ int ct_network_submit(ct_network *n, const struct ct_run *run, uint64_t *tag) {
   int err = ct_check_network(n);
   if (err) return err;
   CT_NEED(n->dev, run);
-  err = check_run(n, run->queue);
-  if (!err) err = check_submit(n, run);
+  err = ct_network_check_submit(n, run);
   if (!err) err = regions_of(n, run, &at);
   if (!err) err = ct_network_put_masks(n, &at, run->step);
   if (err) return err;
@@ -427,7 +448,7 @@ int ct_network_submit(ct_network *n, const struct ct_run *run, uint64_t *tag) {
   *f = (struct flight){n, run->frame, run->weights, run->queue, n->selected};
   struct ct_job like = {.user = run->user,
                         .version = run->weights ? run->weights->version : 0,
-                        .flags = flags_of(run->queue)};
+                        .flags = flags_of(n, run->queue, !run->weights)};
   ct_network_arguments(n, &at, run->step, &like);
   err = submit(run, f, &like, tag);
   if (err)

@@ -3,9 +3,9 @@
  * Networks that have the weights of another one: what lasts of them is in its memory.
  *
  * All that a network has there (weights, states, constants) must be in the other one, too, at the
- * same place and kept in the same way; it may lack ways of keeping that the other one has. What a
- * run leaves there besides, values that are made of weights once and masks of dropout, would be
- * another one's: so there is none.
+ * same place and kept in the same way; it may lack ways of keeping that the other one has, unless
+ * it changes it, since these would keep what was. What a run leaves there besides, values that are
+ * made of weights once and masks of dropout, would be another one's: so there is none.
  */
 #include <string.h>
 
@@ -21,11 +21,12 @@ static bool lasts(const struct ct_seat *seat) {
   return seat->reg == CT_ARG_LASTING;
 }
 
-/* Each way of keeping is there, too, and has the same places. */
-static bool same_places(const struct ct_lay *a, const struct ct_lay *b) {
+/* Each way of keeping is there, too, and has the same places. all: and there are no others. */
+static bool same_places(const struct ct_lay *a, const struct ct_lay *b, bool all) {
   for (unsigned k = 0; k < CT_KEEPS; ++k) {
     const struct ct_seat *x = &a->mat.keep[k], *y = &b->mat.keep[k];
     if (lasts(x) && (!lasts(y) || x->at != y->at)) return false;
+    if (all && lasts(y) && !lasts(x)) return false;
   }
   return a->kind == b->kind && a->mat.rows == b->mat.rows && a->mat.cols == b->mat.cols &&
          a->pitch == b->pitch && !memcmp(&a->weight, &b->weight, sizeof a->weight);
@@ -55,7 +56,8 @@ static int fit_tensor(const ct_network *n, size_t i, const ct_network *in) {
   const struct ct_shape *a = &t->shape, *b = &in->graph->tensor[other]->shape;
   if (a->dims != b->dims || memcmp(a->dim, b->dim, a->dims * sizeof *a->dim) != 0)
     return refuse(n, t->name, "has another shape there");
-  if (same_places(&n->compiled.lay[i], &in->compiled.lay[other])) return CT_OK;
+  const bool all = t->becomes; /* who changes it has to change it everywhere */
+  if (same_places(&n->compiled.lay[i], &in->compiled.lay[other], all)) return CT_OK;
   return refuse(n, t->name, "is kept in another way there");
 }
 
@@ -64,7 +66,7 @@ static int fit_tensor(const ct_network *n, size_t i, const ct_network *in) {
 static bool has_constant(const ct_network *in, const struct ct_constant *k) {
   for (size_t i = 0; i < in->compiled.constants; ++i) {
     const struct ct_constant *other = &in->compiled.constant[i];
-    if (other->value == k->value && same_places(&k->lay, &other->lay)) return true;
+    if (other->value == k->value && same_places(&k->lay, &other->lay, false)) return true;
   }
   return false;
 }
@@ -103,5 +105,20 @@ int ct_network_join(ct_network *n, ct_network *of) {
   if (err) return err;
   n->owner = of->owner;
   ++n->owner->refs;
+  n->next_sharer = n->owner->sharers;
+  n->owner->sharers = n;
   return CT_OK;
+}
+
+void ct_network_part_from(ct_network *n) {
+  ct_network **at = &n->owner->sharers;
+  while (*at && *at != n)
+    at = &(*at)->next_sharer;
+  if (*at) *at = n->next_sharer;
+}
+
+void ct_network_lies_at(ct_network *owner, uint64_t lasting) {
+  owner->base.lasting = owner->own.lasting = lasting;
+  for (ct_network *n = owner->sharers; n; n = n->next_sharer)
+    n->base.lasting = n->own.lasting = lasting;
 }

@@ -71,7 +71,7 @@ else:
         UnsupportedError,
     )
     from .events import Event, Future, code_name, code_text
-    from .graph import Graph, GraphInfo, Node, Schedule, Tensor, TensorInfo, operator_attributes, operators
+    from .graph import Graph, GraphInfo, Node, Schedule, Tensor, TensorInfo, Update, operator_attributes, operators
     from .model import Answers, Batch, Layer, LayerGradients, Model, ModelInfo, Rates, Rows, Weights, WeightsInfo, clip_scale
     from .network import Network, load_arrays, save_arrays
     from .program import Buffer, Program, disassemble, pack, pack_mxint8, pack_row, unpack, unpack_mxint8
@@ -157,6 +157,7 @@ __all__ = [
     "TimeoutError",
     "Timing",
     "UnsupportedError",
+    "Update",
     "Weights",
     "WeightsInfo",
     "__version__",

@@ -688,7 +688,7 @@ class ct_network_stage(ctypes.Structure):
     runs: int
     beside: int
     round: int
-    reserved: ctypes.Array[ctypes.c_size_t]
+    busy: int
 
     _fields_ = [
         ("node", ctypes.c_void_p),
@@ -707,7 +707,7 @@ class ct_network_stage(ctypes.Structure):
         ("runs", ctypes.c_uint32),
         ("beside", ctypes.c_uint64),
         ("round", ctypes.c_uint32),
-        ("reserved", ctypes.c_size_t * 1),
+        ("busy", ctypes.c_uint64),
     ]
 
 
@@ -716,12 +716,16 @@ class ct_array_options(ctypes.Structure):
 
     ahead: int
     look: int
+    apart: bool
+    both: bool
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
         ("ahead", ctypes.c_uint32),
         ("look", ctypes.c_uint32),
-        ("reserved", ctypes.c_size_t * 6),
+        ("apart", ctypes.c_bool),
+        ("both", ctypes.c_bool),
+        ("reserved", ctypes.c_size_t * 5),
     ]
 
 
@@ -750,6 +754,7 @@ class ct_member_info(ctypes.Structure):
     bytes: int
     cycles: int
     user: int | None
+    beside: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -763,7 +768,8 @@ class ct_member_info(ctypes.Structure):
         ("bytes", ctypes.c_uint64),
         ("cycles", ctypes.c_uint64),
         ("user", ctypes.c_void_p),
-        ("reserved", ctypes.c_size_t * 4),
+        ("beside", ctypes.c_uint64),
+        ("reserved", ctypes.c_size_t * 3),
     ]
 
 
@@ -1019,32 +1025,6 @@ class ct_reference(ctypes.Structure):
     ]
 
 
-class ct_members(ctypes.Structure):
-    """struct ct_members."""
-
-    first: int
-    count: int
-    queue: int
-    step: int
-    steps: ctypes._Pointer[ctypes.c_uint64]
-    schedules: ctypes._Pointer[ct_schedule]
-    cycle: int
-    user: int | None
-    reserved: ctypes.Array[ctypes.c_size_t]
-
-    _fields_ = [
-        ("first", ctypes.c_uint32),
-        ("count", ctypes.c_uint32),
-        ("queue", ctypes.c_int),
-        ("step", ctypes.c_uint64),
-        ("steps", ctypes.POINTER(ctypes.c_uint64)),
-        ("schedules", ctypes.POINTER(ct_schedule)),
-        ("cycle", ctypes.c_uint64),
-        ("user", ctypes.c_void_p),
-        ("reserved", ctypes.c_size_t * 4),
-    ]
-
-
 class ct_model_info(ctypes.Structure):
     """struct ct_model_info."""
 
@@ -1068,6 +1048,34 @@ class ct_model_info(ctypes.Structure):
         ("training", ct_training),
         ("prepared", ctypes.c_bool),
         ("reserved", ctypes.c_size_t * 8),
+    ]
+
+
+class ct_members(ctypes.Structure):
+    """struct ct_members."""
+
+    first: int
+    count: int
+    queue: int
+    step: int
+    steps: ctypes._Pointer[ctypes.c_uint64]
+    schedules: ctypes._Pointer[ct_schedule]
+    cycle: int
+    user: int | None
+    updates: ctypes._Pointer[ct_optimise]
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("first", ctypes.c_uint32),
+        ("count", ctypes.c_uint32),
+        ("queue", ctypes.c_int),
+        ("step", ctypes.c_uint64),
+        ("steps", ctypes.POINTER(ctypes.c_uint64)),
+        ("schedules", ctypes.POINTER(ct_schedule)),
+        ("cycle", ctypes.c_uint64),
+        ("user", ctypes.c_void_p),
+        ("updates", ctypes.POINTER(ct_optimise)),
+        ("reserved", ctypes.c_size_t * 3),
     ]
 
 
@@ -1252,6 +1260,7 @@ class Library:
     ct_network_answers_create: Callable[..., int]
     ct_network_save: Callable[..., int]
     ct_network_load: Callable[..., int]
+    ct_network_restore: Callable[..., int]
     ct_network_info: Callable[..., int]
     ct_network_set_epochs: Callable[..., None]
     ct_network_stages: Callable[..., int]
@@ -1426,6 +1435,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_network_answers_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p)]),
     "ct_network_save": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
     "ct_network_load": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ct_network_options), ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_network_restore": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
     "ct_network_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_network_info)]),
     "ct_network_set_epochs": (None, [ctypes.c_void_p, ctypes.c_uint64]),
     "ct_network_stages": (ctypes.c_size_t, [ctypes.c_void_p]),

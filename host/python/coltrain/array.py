@@ -8,7 +8,8 @@
         best = min(members, key=lambda member: member.info.loss)
         best.save("best.ctm")
 
-Members of which only numbers of the optimiser differ share their programs, and those with the same feed their batches.
+Members of which only numbers of the optimiser differ share their programs, and those with the same feed their batches; at the same run
+these are in the same jobs.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ class MemberInfo:
     bytes: int
     """Of device memory that it has for itself."""
     cycles: int
-    """That its runs took; 0 on a device without a clock."""
+    """That its runs took, and of runs in the same jobs its part; 0 on a device without a clock."""
+    beside: int
+    """Members in the jobs of its last run, itself among them: when such a run fails all have failed. 0 before the first."""
 
 
 def _info_of(raw: ct_member_info) -> MemberInfo:
@@ -82,6 +85,7 @@ def _info_of(raw: ct_member_info) -> MemberInfo:
         together=raw.together,
         bytes=raw.bytes,
         cycles=raw.cycles,
+        beside=raw.beside,
     )
 
 
@@ -179,8 +183,10 @@ class Array(Handle):
 
     _free = lib.ct_array_free
 
-    def __init__(self, connection: Connection, ahead: SupportsIndex = 0, look: SupportsIndex = 0) -> None:
-        options = ct_array_options(ahead=whole(ahead, "ahead"), look=whole(look, "look"))
+    def __init__(
+        self, connection: Connection, ahead: SupportsIndex = 0, look: SupportsIndex = 0, apart: bool = False, both: bool = False
+    ) -> None:
+        options = ct_array_options(ahead=whole(ahead, "ahead"), look=whole(look, "look"), apart=apart, both=both)
         raw = ctypes.c_void_p()
         connection.call(lib.ct_array_create, connection._raw, ctypes.byref(options), ctypes.byref(raw))
         super().__init__(connection, raw.value or 0)

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from ._abi import Queue, Role, ct_members, ct_network_info, ct_network_options, ct_network_stage, ct_run, ct_schedule
+from ._abi import Queue, Role, ct_members, ct_network_info, ct_network_options, ct_network_stage, ct_optimise, ct_run, ct_schedule
 from ._arrays import F32, Array, address, floats, octets
 from ._connection import Connection, Handle, raw_of
 from ._lib import lib
 from ._numbers import U64, path_of, whole
 from .errors import ArgumentError
 from .events import Future, cycle_of, queue_of
-from .graph import Graph, Schedule, Tensor, _schedule, _text
+from .graph import Graph, Schedule, Tensor, Update, _schedule, _text, _update
 from .model import Served, Weights
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ class Stage:
     """Of so many it is part of the last: updates where gradients accumulate; 1: of each."""
     round: int
     """Members that a pass of its loop takes; 0: they run one after the other."""
+    busy: int
+    """Cycles of the expected ones in which the unit works that works most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,12 @@ class Compiled(Served):
         """
         self._connection.call(lib.ct_network_save, self._raw, path_of(path))
 
+    def restore(self, path: str | os.PathLike[str]) -> None:
+        """Weights, states and how far training has come from a file, of the selected member if there are several. Raises
+        :class:`ArgumentError` if it is of a graph that differs in more than schedules and numbers of updates.
+        """
+        self._connection.call(lib.ct_network_restore, self._raw, path_of(path))
+
     @property
     def info(self) -> CompiledInfo:
         """What is known of it at this moment."""
@@ -270,6 +278,7 @@ class Compiled(Served):
         queue: Queue | str,
         step: SupportsIndex | Sequence[int],
         schedules: Sequence[Schedule] | None,
+        updates: Sequence[Update] | None,
     ) -> ct_members:
         some = self.info.members - whole(first, "first") if count is None else whole(count, "count")
         run = ct_members(first=whole(first, "first"), count=some, queue=queue_of(queue))
@@ -280,11 +289,16 @@ class Compiled(Served):
             run.steps = ctypes.cast(steps, ctypes.POINTER(ctypes.c_uint64))
         else:
             run.step = whole(step, "step", U64)
-        if schedules is not None:
+        if updates is not None:
+            if len(updates) != some:
+                raise ArgumentError(f"numbers of updates for {len(updates)} of {some} members")
+            each = (ct_optimise * max(some, 1))(*(_update(u) for u in updates))
+            run.updates = ctypes.cast(each, ctypes.POINTER(ct_optimise))
+        elif schedules is not None:
             if len(schedules) != some:
                 raise ArgumentError(f"{len(schedules)} schedules for {some} members")
-            each = (ct_schedule * max(some, 1))(*(_schedule(s) for s in schedules))
-            run.schedules = ctypes.cast(each, ctypes.POINTER(ct_schedule))
+            rates = (ct_schedule * max(some, 1))(*(_schedule(s) for s in schedules))
+            run.schedules = ctypes.cast(rates, ctypes.POINTER(ct_schedule))
         return run
 
     def run_members(
@@ -294,10 +308,13 @@ class Compiled(Served):
         first: SupportsIndex = 0,
         step: SupportsIndex | Sequence[int] = 0,
         schedules: Sequence[Schedule] | None = None,
+        updates: Sequence[Update] | None = None,
         queue: Queue | str = Queue.TRAINING,
     ) -> None:
-        """Runs members once, as one: so many from the first on (all that there are). step: of all, or a number for each; schedules: of each, None: the graph's."""
-        run = self._members(count, first, queue, step, schedules)
+        """Runs members once, as one: so many from the first on (all that there are). step: of all, or a number for each; schedules, or
+        updates (momentum and the like, too): of each, None: the graph's.
+        """
+        run = self._members(count, first, queue, step, schedules, updates)
         self._connection.call(lib.ct_network_run_members, self._raw, ctypes.byref(run))
 
     def submit_members(
@@ -307,12 +324,13 @@ class Compiled(Served):
         first: SupportsIndex = 0,
         step: SupportsIndex | Sequence[int] = 0,
         schedules: Sequence[Schedule] | None = None,
+        updates: Sequence[Update] | None = None,
         queue: Queue | str = Queue.TRAINING,
         cycle: SupportsIndex = 0,
         user: Any = None,
     ) -> Future:
         """The same, without waiting. Raises :class:`BusyError` while a run of some of these members is under way."""
-        run = self._members(count, first, queue, step, schedules)
+        run = self._members(count, first, queue, step, schedules, updates)
         run.cycle = whole(cycle, "cycle", U64)
         return self._connection._submit(lib.ct_network_submit_members, self._raw, ctypes.byref(run), user=user, keep=(self, run))
 
@@ -403,6 +421,7 @@ class Compiled(Served):
                     cycles=cycle_of(raw.cycles),
                     expected=cycle_of(raw.expected),
                     beside=cycle_of(raw.beside),
+                    busy=raw.busy,
                     bound=_text(raw.bound),
                     runs=raw.runs,
                     round=raw.round,

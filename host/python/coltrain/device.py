@@ -253,13 +253,14 @@ class Device(Connection):
         """
         return Compiled.load(self, path, mantissa, expect)
 
-    def array(self, *, ahead: SupportsIndex = 0, look: SupportsIndex = 0) -> Trainings:
+    def array(self, *, ahead: SupportsIndex = 0, look: SupportsIndex = 0, apart: bool = False, both: bool = False) -> Trainings:
         """An array of networks that are trained together, without members at first.
 
         ahead: runs of a member that are under way at once, 1 to 8 (0: 2). look: runs of a member between two looks at its weights
-        (0: 100).
+        (0: 100). apart: each run has jobs of its own. both: runs are in the inference queue, too, so that members fill each other's
+        gaps, and requests wait for whole runs.
         """
-        return Trainings(self, ahead, look)
+        return Trainings(self, ahead, look, apart, both)
 
     # ---- Asynchronous work ----
 

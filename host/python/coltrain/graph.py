@@ -157,6 +157,22 @@ class Schedule(NamedTuple):
         return lib.ct_schedule_rate(ctypes.byref(_schedule(self)), whole(step, "step", U64))
 
 
+class Update(NamedTuple):
+    """Numbers of updates that a member of a network has for itself; 0 for Adam's betas and epsilon: 0.9, 0.999, 1e-8."""
+
+    schedule: Schedule | float
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    """Above 0 where the graph's weights decay."""
+    beta1: float = 0.0
+    beta2: float = 0.0
+    epsilon: float = 0.0
+
+
+def _update(u: Update) -> ct_optimise:
+    return optimise_of(u.schedule, Optimiser.SGD, 0, {name: getattr(u, name) for name in u._fields[1:]})
+
+
 def operators() -> tuple[str, ...]:
     """The names of all operators, those that gradients are made of too."""
     names: list[str] = []

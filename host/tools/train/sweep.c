@@ -296,7 +296,9 @@ static int open_all(struct sweep *s, struct learn *l) {
   if (learn_open(l, &s->data) || cli_open(l->device, &s->dev)) return 1;
   s->member = calloc(s->members, sizeof *s->member);
   s->feed = calloc(s->members, sizeof *s->feed);
-  const int rc = s->member && s->feed ? ct_array_create(s->dev, NULL, &s->array) : CT_ERR_MEMORY;
+  const struct ct_array_options options = {.both = true}; /* nobody asks for answers meanwhile */
+  const int rc =
+      s->member && s->feed ? ct_array_create(s->dev, &options, &s->array) : CT_ERR_MEMORY;
   if (rc < 0) return cli_fail_device(s->dev, rc, "the array of members");
   return open_answers(s) || join_all(s);
 }

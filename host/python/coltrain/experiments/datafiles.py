@@ -185,8 +185,12 @@ def speed(s: Json) -> Iterable[DataFile]:
 
 
 def fusion(s: Json) -> Iterable[DataFile]:
-    rates = "models_steps_per_mcycle:.4f serial_host:.4f serial_prefetched:.4f interleaved:.4f identical"
-    yield DataFile("fusion", 3, f"net members launch_cycles batch jobs {rates} busiest busy:.3f bytes", s["rows"])
+    rates = "models_steps_per_mcycle:.4f serial_host:.4f serial_prefetched:.4f interleaved:.4f together:.4f identical"
+    rest = "over_host:.3f over_prefetched:.3f together_over_prefetched:.3f both_queues in_a_job busiest busy:.3f busy_together:.3f bytes run_bytes"
+    yield DataFile("fusion", 3, f"net members launch_cycles batch jobs {rates} {rest}", s["rows"])
+    layers = [r | {"expected_cycles": r["cycles"], "busy_cycles": r["busy"], "members_a_pass": r["round"]} for r in s["layers"]]
+    yield DataFile("fusion-layers", 2, "net stage node op expected_cycles busy_cycles regime bound:.3f members_a_pass", layers)
+    yield DataFile("fusion-beside", 2, "net members requests median_cycles:.0f p99_cycles:.0f most_cycles", s["beside"])
 
 
 def targets(s: Json) -> DataFile:

@@ -12,7 +12,9 @@ from coltrain.reports.page import render
 Json = dict[str, Any]
 
 LINES = {
-    "interleaved": ("train", "together", "-"),
+    "models_steps_per_mcycle": ("serve", "together, both queues", "-"),
+    "together": ("train", "together", "-"),
+    "interleaved": ("turns", "in turn", "-."),
     "serial_prefetched": ("alone", "one after the other", "--"),
     "serial_host": ("fcfs", "launched by the host", ":"),
 }
