@@ -72,7 +72,17 @@ struct ct_shape {
 };
 
 /* How the device keeps a tensor. The reference computes in double precision whatever it is. */
-enum ct_format { CT_FORMAT_FP32, CT_FORMAT_HBFP8, CT_FORMAT_HBFP6, CT_FORMAT_HBFP4 };
+enum ct_format {
+  CT_FORMAT_FP32,
+  CT_FORMAT_HBFP8,
+  CT_FORMAT_HBFP6,
+  CT_FORMAT_HBFP4,
+  CT_FORMAT_RECOMPUTE,  /* HBFP8, and not kept for gradients where it can be made again from what is
+                           kept: element-wise operators and pooling */
+  CT_FORMAT_COMPRESSED, /* HBFP8, and kept for gradients compressed (docs/compression.md), each
+                           number within a bound: struct ct_network_options.error */
+  CT_FORMATS
+};
 
 /* What a tensor is for. Inputs, labels, weights and states come from outside; the others are made
  * by nodes. A state is what lasts from one run to the next and has no gradient: statistics,

@@ -125,6 +125,15 @@ struct ct_mask {
   uint32_t stream, limit;
 };
 
+/* What is kept compressed from forward to backward. Its jobs get the bound's exponent in
+ * CT_ARG_BOUND, from bit 4 on, in place of what that argument has as a rule. */
+enum { CT_ARG_BOUND = CT_ARG_FIRST };
+struct ct_kept {
+  const char *tensor; /* of the graph; the node that makes it, if it has none */
+  uint32_t rows, cols;
+  struct ct_seat index; /* where its index units lie when a run has ended */
+};
+
 /* A kernel of the network. */
 struct ct_stage {
   const char *node, *op; /* of the graph; of what the kernel does, such as "conv" */
@@ -134,6 +143,7 @@ struct ct_stage {
   bool overlaps; /* its jobs read nothing that the job before writes: CT_JOB_OVERLAP */
   uint64_t macs;
   uint64_t read, written; /* bytes of its tensors */
+  uint32_t kept; /* it stores compressed what is number kept - 1; 0: it does not */
   struct ct_codes codes;
   struct ct_codes group; /* for `round` members a pass; round 0: there is none */
   uint32_t round;
@@ -146,7 +156,8 @@ struct ct_compiled {
   struct ct_scalar scalar[CT_SCALARS];
   struct ct_constant *constant;
   struct ct_mask *mask;
-  size_t externals, scalars, constants, masks;
+  struct ct_kept *kept;
+  size_t externals, scalars, constants, masks, kepts;
   bool fixed;   /* attributes of updates are constants of the programs */
   bool crowded; /* there are more than CT_EXTERNALS: the rest of them lie in r1 */
   struct ct_stage *stage;
@@ -163,6 +174,7 @@ struct ct_compile_options {
   unsigned narrow;                   /* HBFP has mantissas of 8 - narrow bits */
   bool walks;                        /* the device has CT_FEATURE_CONVOLUTION: there are products */
   bool kernels;                      /* perceptrons are like all other graphs */
+  bool compress;                     /* the device has CT_FEATURE_COMPRESSION */
   bool members;                      /* there are several */
   bool shared;                       /* they share inputs and labels */
   const struct ct_cycles_core *core; /* by whose cycles programs for members are weighed */

@@ -62,6 +62,8 @@ enum ct_step_kind {
   CT_STEP_SPREAD_ROWS,
   CT_STEP_MOVE,
   CT_STEP_SOFTMAX,
+  CT_STEP_PACK,
+  CT_STEP_UNPACK,
   CT_STEP_KIND_COUNT
 };
 
@@ -72,7 +74,10 @@ struct ct_net_step {
   enum ct_step_kind kind;
   const struct ct_gnode *node;
   bool early;
+  bool again; /* makes anew for gradients what was made in front */
   int order;
+  uint32_t kept; /* PACK: the number of what it packs, plus 1 */
+  enum ct_keep way; /* PACK, UNPACK: how that is kept raw */
   uint32_t runs; /* it is needed in the last of so many; 0: not known yet. Of an update: as given */
   /* The tile program: inputs and the values that its operations make (CT_NO_VALUE: none). */
   struct ct_tilewise tile;
@@ -105,6 +110,7 @@ struct ct_compiler {
   size_t missed;
   int refusal;      /* the error of these */
   uint64_t scratch; /* where it begins in the arena */
+  void *scan;       /* of who goes through uses */
   bool full;        /* numbers of a run had no register */
   int error;
 };
@@ -312,6 +318,11 @@ bool ct_compile_mlp(struct ct_compiler *c);
 /* ---- The end: places and programs ---- */
 
 void ct_compile_places(struct ct_compiler *c);
+/* What is made again, or lies compressed, between its last use in front and its first for gradients:
+ * when the ways of keeping are known, and before places are given. */
+void ct_compile_kept(struct ct_compiler *c);
+/* What is known of it when places are. */
+void ct_compile_kept_places(struct ct_compiler *c);
 /* In which runs each step is needed, when all are there in their order. */
 void ct_compile_runs(struct ct_compiler *c);
 void ct_compile_programs(struct ct_compiler *c);

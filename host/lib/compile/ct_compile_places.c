@@ -54,6 +54,14 @@ static void vector_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_u
 
 void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f) {
   switch (s->kind) {
+    case CT_STEP_PACK:
+      one(c, s, s->x, s->way, f);
+      made(c, s, s->y, f);
+      return;
+    case CT_STEP_UNPACK:
+      one(c, s, s->x, CT_KEEP_F32, f);
+      made(c, s, s->y, f);
+      return;
     case CT_STEP_CONV:
       one(c, s, s->x, CT_KEEP_ROWS, f);
       one(c, s, s->w, CT_KEEP_SQUARE, f);
@@ -213,7 +221,7 @@ static void take_places(struct ct_compiler *c) {
 
 static void settle(struct ct_compiler *c, struct ct_val *v) {
   static const unsigned narrow[] = {
-      [CT_FORMAT_FP32] = 0, [CT_FORMAT_HBFP8] = 0, [CT_FORMAT_HBFP6] = 2, [CT_FORMAT_HBFP4] = 4};
+      [CT_FORMAT_FP32] = 0, [CT_FORMAT_HBFP8] = 0, [CT_FORMAT_HBFP6] = 2, [CT_FORMAT_HBFP4] = 4, [CT_FORMAT_RECOMPUTE] = 0, [CT_FORMAT_COMPRESSED] = 0};
   const bool hbfp = in_hbfp(c, v);
   v->narrow = c->options->narrow;
   if (hbfp && narrow[v->format] > v->narrow) v->narrow = narrow[v->format];
@@ -438,7 +446,9 @@ void ct_compile_places(struct ct_compiler *c) {
   if (!c->error) ct_compile_runs(c);
   take_places(c);
   settle_all(c);
+  if (!c->error) ct_compile_kept(c);
   if (!c->error) put_all(c);
+  if (!c->error) ct_compile_kept_places(c);
   for (size_t t = 1; t <= c->g->tensors && !c->error; ++t)
     describe(c, t);
   if (!c->error) describe_constants(c);

@@ -187,6 +187,20 @@ static int move(struct ct_compiler *c, const struct ct_net_step *s, struct ct_ta
   return ct_kernel_move(&k, &t->room, t->codes, &t->why);
 }
 
+/* A matrix in one way of keeping alone. */
+static int pack(struct ct_compiler *c, const struct ct_net_step *s, struct ct_target *t) {
+  const bool back = s->kind == CT_STEP_UNPACK;
+  struct ct_mat m = mat(c, back ? s->y : s->x);
+  for (unsigned k = 0; k < CT_KEEPS; ++k)
+    if (k != s->way) m.keep[k].reg = 0;
+  const struct ct_pack k = {.mat = m,
+                            .index = mat(c, back ? s->x : s->y).keep[CT_KEEP_F32],
+                            .back = back,
+                            .free = true,
+                            .n1_reg = CT_ARG_BOUND};
+  return ct_kernel_pack(&k, &t->room, t->codes, &t->why);
+}
+
 int ct_step_program(struct ct_compiler *c, const struct ct_net_step *s, struct ct_target *t) {
   switch (s->kind) {
     case CT_STEP_TILES: {
@@ -204,6 +218,9 @@ int ct_step_program(struct ct_compiler *c, const struct ct_net_step *s, struct c
       return softmax(c, s, t);
     case CT_STEP_MOVE:
       return move(c, s, t);
+    case CT_STEP_PACK:
+    case CT_STEP_UNPACK:
+      return pack(c, s, t);
     default:
       return sums(c, s, t);
   }
@@ -221,7 +238,9 @@ static const char *const kind_names[CT_STEP_KIND_COUNT] = {"elements",
                                                            "sum of columns",
                                                            "spreading",
                                                            "moving",
-                                                           "softmax"};
+                                                           "softmax",
+                                                           "compressing",
+                                                           "decompressing"};
 
 static void count_bytes(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
                         bool made) {
@@ -243,9 +262,10 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   struct ct_stage *stage = &c->out->stage[s->order];
   stage->node = s->node->name;
   stage->op = s->kind == CT_STEP_TILES ? s->node->op->name : kind_names[s->kind];
-  stage->backward = s->node->backward;
+  stage->backward = s->node->backward || s->again;
   stage->once = s->early;
   stage->runs = s->runs;
+  stage->kept = s->kept;
   stage->macs = ct_node_macs(c->g, s->node);
   ct_step_uses(c, s, count_bytes);
   if (stage->written == 0) { /* nobody reads what it makes: it has no program */

@@ -54,6 +54,7 @@ static int compile(ct_network *n) {
                                              .narrow = n->narrow,
                                              .kernels = n->kernels,
                                              .walks = walks(n->dev),
+                                             .compress = n->dev->info.features & CT_FEATURE_COMPRESSION,
                                              .members = n->members > 1,
                                              .shared = n->common,
                                              .core = &core};
@@ -84,7 +85,7 @@ static int make_room(ct_network *n) {
     err = ct_network_alloc(n, c->external[i].units * (c->external[i].shared ? 1 : n->members),
                            &n->base.external[c->external[i].reg - CT_ARG_FIRST]);
   n->own = n->base;
-  return err;
+  return err ? err : ct_kept_open(n, n->page_bytes);
 }
 
 static int put_constant(ct_network *n, const struct ct_regions *r, const struct ct_constant *k) {
@@ -233,11 +234,16 @@ static int check_common(ct_network *n) {
       CT_EXTERNALS);
 }
 
+enum { REFRESH = 50 };
+
 static int build(ct_network *n, const ct_graph *graph, const struct ct_network_options *o) {
   n->narrow = o && o->mantissa ? 8 - o->mantissa : 0;
   n->seed = o ? o->seed : 0;
   n->members = o && o->members ? o->members : 1;
   n->kernels = (o && o->kernels) || n->members > 1;
+  n->kept_error = o ? o->error : 0;
+  n->refresh = o && o->refresh ? o->refresh : REFRESH;
+  n->page_bytes = o ? o->pages : 0;
   n->common = o && o->shared;
   n->member = calloc(n->members, sizeof *n->member);
   const ct_network *like = o ? o->like : NULL;
@@ -266,6 +272,8 @@ static int check_options(ct_device *dev, const struct ct_network_options *o) {
   if (o->members > CT_MEMBERS)
     return ct_fail(dev, CT_ERR_ARG, "a network of %u members: %d are the most", o->members,
                    CT_MEMBERS);
+  if (!(o->error >= 0 && o->error <= 1))
+    return ct_fail(dev, CT_ERR_ARG, "an error of %g: 0 to 1 of the momentum", o->error);
   const int err = o->like ? ct_check_network(o->like) : CT_OK;
   if (err) return err;
   if (o->like && o->like->dev != dev)
@@ -318,7 +326,8 @@ static void leave_room(const ct_network *n) {
     ct_give_back_after(n->dev, n->base.external[i], n->queue, n->error);
 }
 
-static void leave_arenas(ct_device *dev, const struct ct_shared *shared) {
+static void leave_arenas(ct_device *dev, struct ct_shared *shared) {
+  ct_kept_leave(dev, shared);
   ct_give_back_after(dev, shared->spare, CT_TRAINING, CT_OK);
   for (unsigned q = 0; q < CT_QUEUES; ++q)
     ct_give_back_after(dev, shared->arena[q], (enum ct_queue)q, shared->error[q]);
@@ -338,7 +347,9 @@ void ct_network_release(ct_network *n) {
   if (n->shared) leave_shared(n);
   n->shared = NULL;
   free(n->member);
+  free(n->bound);
   n->member = NULL;
+  n->bound = NULL;
   ct_handle_bury(&n->handle);
 }
 
@@ -493,6 +504,14 @@ static uint64_t frame_units(const ct_network *n) {
   return units;
 }
 
+/* The most pages in use so far. */
+static uint64_t pages_most(const ct_network *n) {
+  uint32_t pages = 0;
+  if (!n->shared->pages) return 0;
+  ct_reg_read(n->dev, ct_queue_reg(CT_TRAINING, CT_CREG_ARENA_MOST), &pages);
+  return (uint64_t)pages * CT_PAGE_BYTES;
+}
+
 int ct_network_info(const ct_network *n, struct ct_network_info *info) {
   const int err = ct_check_network(n);
   if (err) return err;
@@ -509,6 +528,8 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
       .run_bytes = n->compiled.arena * CT_UNIT * ct_min_u32(n->members, CT_MEMBERS_AT_ONCE),
       .members = n->members,
       .frame_bytes = frame_units(n) * CT_UNIT,
+      .pages = (uint64_t)n->shared->page_count * CT_PAGE_BYTES,
+      .pages_most = pages_most(n),
       .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),
       .accumulate = runs_of_step(n),
       .inputs = mlp->layers ? mlp->width[0] : 0,

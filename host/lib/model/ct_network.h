@@ -8,6 +8,7 @@
  *   ct_network_weights.c  versions of the weights            ct_network_copies.c   what they take
  *   ct_network_file.c     files                              ct_network_batches.c  for the batcher
  *   ct_network_members.c  members: selecting one, runs of several
+ *   ct_network_kept.c     what is kept compressed: pages, bounds
  *
  * Networks that have the same programs (struct ct_network_options.like) share them: what is
  * compiled is there once, and so is an arena for each queue, whose runs go one after the other. A
@@ -37,6 +38,8 @@ struct ct_regions {
   uint64_t external[CT_EXTERNALS];
 };
 
+enum { CT_PAGE_BYTES = 4096 };
+
 /* Members whose arenas exist: as many run in a job at once. */
 enum { CT_MEMBERS = 256, CT_MEMBERS_AT_ONCE = 8 };
 
@@ -65,6 +68,9 @@ struct ct_shared {
   bool expected;                /* what stages should take is known */
   uint64_t spare;               /* an arena that no queue has yet; 0: none */
   uint64_t arena[CT_QUEUES];    /* runs of a queue go one after the other */
+  uint64_t pages;               /* for what is kept compressed, as allocated; 0: none */
+  uint32_t page_count;
+  bool leaky;                   /* a run has failed: there may be groups that no index knows */
   int error[CT_QUEUES];         /* CT_ERR_DEVICE: jobs of a network that is gone may use it */
   size_t open, refs;            /* networks */
 };
@@ -84,6 +90,10 @@ struct ct_network {
   struct ct_regions base;           /* of member 0, but for the arena */
   struct ct_regions own;            /* of the selected one, but for the arena */
   bool bare;                        /* it has no inputs and outputs of its own: frames alone */
+  uint8_t *bound;                   /* of what is kept compressed, for the next run */
+  double kept_error;                /* struct ct_network_options.error, .refresh */
+  uint32_t refresh;
+  uint64_t page_bytes;
   struct ct_copies copies;          /* that publish for this network; made when needed */
   uint32_t numbered;                /* highest number that a version has had */
   uint64_t seed;                    /* of dropout */
@@ -225,6 +235,18 @@ uint64_t ct_network_steps_of(const ct_network *n, uint32_t member);
 
 /* Where a member's regions are, but for the arena, which is the first of its queue's. */
 struct ct_regions ct_network_member_at(const struct ct_network *n, uint32_t member);
+
+/* ---- ct_network_kept.c ---- */
+
+/* Pages and bounds, if something is kept compressed. bytes: for pages; 0: what always suffices. */
+int ct_kept_open(ct_network *n, uint64_t bytes);
+/* The last network of the same programs is gone. */
+void ct_kept_leave(ct_device *dev, struct ct_shared *shared);
+/* A run in that queue begins; how one has ended. */
+int ct_kept_begin(ct_network *n, enum ct_queue queue);
+void ct_kept_ended(ct_network *n, int error);
+/* The bound of what a stage stores, as its jobs get it. */
+void ct_kept_argument(const ct_network *n, const struct ct_stage *stage, struct ct_job *job);
 
 /* ---- ct_network_frame.c ---- */
 

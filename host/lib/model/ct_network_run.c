@@ -36,9 +36,10 @@ static uint32_t flags_of(enum ct_queue queue) {
 }
 
 /* A job of a stage, like another one, as far as the stage is so. */
-static void make_job(const struct ct_stage *stage, const struct ct_job *like, ct_program *program,
-                     struct ct_job *job) {
+static void make_job(const ct_network *n, const struct ct_stage *stage, const struct ct_job *like,
+                     ct_program *program, struct ct_job *job) {
   *job = *like;
+  if (stage->kept) ct_kept_argument(n, stage, job);
   job->program = program;
   if (!stage->overlaps) job->flags = 0;
 }
@@ -163,7 +164,7 @@ static int submit_stage(struct run *r, size_t stage, bool chained) {
   struct ct_job *jobs = malloc((p->count + 1) * sizeof *jobs);
   if (!jobs) return no_memory(r->n->dev);
   for (size_t i = 0; i < p->count; ++i) {
-    make_job(&r->n->compiled.stage[stage], &r->job, p->of[i], &jobs[i]);
+    make_job(r->n, &r->n->compiled.stage[stage], &r->job, p->of[i], &jobs[i]);
   }
   const struct ct_work work = {.queue = r->queue,
                                .kind = CT_EVENT_JOB,
@@ -220,6 +221,7 @@ int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   at = n->own;
   err = ct_network_arena(n, queue, &at.arena);
   if (!err) err = ct_network_put_masks(n, &at, step);
+  if (!err) err = ct_kept_begin(n, queue);
   if (err) return err;
   struct run r = {
       .n = n, .queue = queue, .step = step, .tag = calloc(n->compiled.stages + 1, sizeof *r.tag)};
@@ -230,6 +232,7 @@ int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   n->error = CT_OK;
   err = run_stages(&r);
   n->ends = ct_queue_submitted(n->dev, queue);
+  ct_kept_ended(n, err);
   free(r.tag);
   if (err && !n->error) n->error = err;
   if (!err) n->stale = false;
@@ -251,6 +254,7 @@ struct flight {
 static void landed(void *arg, const struct ct_event *event) {
   struct flight *f = arg;
   ct_network *n = f->n;
+  ct_kept_ended(n, event->error);
   if (f->weights) {
     ct_weights_drop(f->weights, CT_WEIGHTS_READ);
   } else {
@@ -307,7 +311,7 @@ size_t ct_network_jobs(const ct_network *n, enum ct_stages which, uint64_t step,
     const struct ct_stage *stage = &n->compiled.stage[i];
     if (!is_among(stage, which) || !ct_compiled_runs(stage, step)) continue;
     for (size_t k = 0; k < p->count; ++k, ++count)
-      if (jobs) make_job(stage, like, p->of[k], &jobs[count]);
+      if (jobs) make_job(n, stage, like, p->of[k], &jobs[count]);
   }
   return count;
 }
@@ -392,6 +396,7 @@ int ct_network_submit(ct_network *n, const struct ct_run *run, uint64_t *tag) {
   if (!err) err = check_submit(n, run);
   if (!err) err = regions_of(n, run, &at);
   if (!err) err = ct_network_put_masks(n, &at, run->step);
+  if (!err) err = ct_kept_begin(n, run->queue);
   if (err) return err;
   struct flight *f = malloc(sizeof *f);
   if (!f) return no_memory(n->dev);

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What gradients need of forward, and how it is kept until then.
+ *
+ * Made again: the step that made the value is there once more, in front of the first step of the
+ * gradients that reads it; these read what that makes. It costs no memory if what the step reads is
+ * kept in any case.
+ *
+ * Compressed: a step behind the last use in front packs the value, and one in front of its first use
+ * for gradients unpacks it. So its place is free in between, and what was unpacked lives only as
+ * long as the gradients read it. What lies in the arena is the index: its place is nobody else's
+ * from there to the end of a run, when the host may ask it how long the groups were.
+ *
+ * Both are told from the last way of keeping by the value's format. A value for which neither can be
+ * done is kept in HBFP8.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "coltrain/coltrain.h"
+#include "ct_compile_impl.h"
+
+/* ---- Who reads a value --------------------------------------------------------------------- */
+
+static bool is_back(const struct ct_net_step *s) {
+  return s->node->backward || s->again;
+}
+
+struct readers {
+  int front;                 /* the last step in front that makes or reads it */
+  int first;                 /* the first for gradients; CT_FROM_START: there is none */
+  size_t step;               /* its number in the list */
+  bool need[CT_KEEPS], any;  /* how those for gradients read it */
+};
+
+struct scan {
+  int value;
+  struct readers *r;
+};
+
+static void look(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
+                 bool made) {
+  const struct scan *scan = c->scan;
+  struct readers *r = scan->r;
+  if (value != scan->value) return;
+  if (made || !is_back(s)) {
+    if (s->order > r->front) r->front = s->order;
+    return;
+  }
+  if (r->first == CT_FROM_START || s->order < r->first) {
+    r->first = s->order;
+    r->step = (size_t)(s - c->step);
+  }
+  if (keep == CT_KEEPS)
+    r->any = true;
+  else
+    r->need[keep] = true;
+}
+
+static struct readers readers_of(struct ct_compiler *c, int value) {
+  struct readers r = {.front = CT_FROM_START, .first = CT_FROM_START};
+  struct scan scan = {value, &r};
+  c->scan = &scan;
+  for (size_t i = 0; i < c->steps; ++i)
+    ct_step_uses(c, &c->step[i], look);
+  c->scan = NULL;
+  return r;
+}
+
+/* Whether it is a matrix of its own that a run makes in front, and that gradients read when at least
+ * one other step has run. */
+static bool is_kept(const struct ct_compiler *c, int value, const struct readers *r) {
+  const struct ct_val *v = &c->value[value];
+  if (v->place != CT_VALUE_ARENA || v->kind != CT_LAY_MATRIX || v->step == CT_FROM_START ||
+      v->same != CT_NO_VALUE || v->within != CT_NO_VALUE || c->step[v->step].early ||
+      is_back(&c->step[v->step]))
+    return false;
+  for (size_t i = 0; i < c->values; ++i)
+    if (c->value[i].within == value || c->value[i].same == value) return false;
+  return r->first != CT_FROM_START && r->first > r->front + 2; /* orders are twice */
+}
+
+/* Steps for gradients read another value from here on. */
+static void read_instead(struct ct_compiler *c, int value, int instead) {
+  for (size_t i = 0; i < c->steps; ++i) {
+    struct ct_net_step *s = &c->step[i];
+    int *const in[] = {&s->x, &s->w, &s->t, &s->dy};
+    if (!is_back(s) || s->kind == CT_STEP_UNPACK) continue;
+    for (size_t k = 0; k < sizeof in / sizeof *in; ++k)
+      if (*in[k] == value) *in[k] = instead;
+    if (s->kind == CT_STEP_POOL_BACK && s->y == value) s->y = instead;
+    for (unsigned k = 0; k < s->tile.ins; ++k)
+      if (s->in[k] == value) s->in[k] = instead;
+  }
+}
+
+/* ---- New steps between others -------------------------------------------------------------- */
+
+/* While steps are added, orders are twice what they were, so that there is room between them. Of
+ * two with the same order the later one is new, and comes behind. */
+static void spread(struct ct_compiler *c) {
+  for (size_t i = 0; i < c->steps; ++i)
+    c->step[i].order *= 2;
+}
+
+struct turn {
+  int order;
+  size_t step;
+};
+
+static int by_order(const void *a, const void *b) {
+  const struct turn *x = a, *y = b;
+  if (x->order != y->order) return x->order - y->order;
+  return x->step < y->step ? -1 : 1;
+}
+
+static void live(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep, bool made) {
+  const int whole = c->value[value].within;
+  struct ct_val *v = &c->value[whole == CT_NO_VALUE ? value : whole];
+  (void)keep;
+  if (made && (v->first == CT_FROM_START || s->order < v->first)) v->first = s->order;
+  if (v->last < s->order) v->last = s->order;
+}
+
+/* Orders without gaps, and the lives that follow from them. */
+static void close_ranks(struct ct_compiler *c) {
+  struct turn *turn = calloc(c->steps + 1, sizeof *turn);
+  if (!turn) {
+    ct_compile_no_memory(c);
+    return;
+  }
+  for (size_t i = 0; i < c->steps; ++i)
+    turn[i] = (struct turn){c->step[i].order, i};
+  qsort(turn, c->steps, sizeof *turn, by_order);
+  for (size_t i = 0; i < c->steps; ++i)
+    c->step[turn[i].step].order = (int)i;
+  free(turn);
+  for (size_t i = 0; i < c->values; ++i)
+    c->value[i].first = c->value[i].last = CT_FROM_START;
+  for (size_t i = 0; i < c->steps; ++i)
+    ct_step_uses(c, &c->step[i], live);
+  for (size_t i = 0; i < c->out->kepts; ++i)
+    c->value[c->out->kept[i].index.at].last = (int)c->steps;
+}
+
+/* A value that lies as another, in one way of keeping or in those that gradients ask for. */
+static int copy_of(struct ct_compiler *c, int value) {
+  const int copy = ct_value_like(c, value);
+  if (c->error) return 0;
+  c->value[copy].narrow = c->value[value].narrow;
+  c->value[copy].format = c->value[value].format;
+  return copy;
+}
+
+/* ---- Made again ---------------------------------------------------------------------------- */
+
+/* Whether a value is there when gradients begin: it lasts, or they read it, too. */
+static bool is_there(struct ct_compiler *c, int value) {
+  if (value == CT_NO_VALUE || c->value[value].place != CT_VALUE_ARENA) return true;
+  if (c->value[value].within != CT_NO_VALUE) return false;
+  return readers_of(c, value).first != CT_FROM_START;
+}
+
+static bool can_be_made_again(struct ct_compiler *c, int value) {
+  const struct ct_net_step s = c->step[c->value[value].step];
+  bool there = s.kind == CT_STEP_TILES || (s.kind == CT_STEP_POOL && is_there(c, s.x));
+  for (unsigned i = 0; there && i < s.tile.ins; ++i)
+    there = is_there(c, s.in[i]);
+  return there;
+}
+
+/* The way in which it is read where any will do. */
+static enum ct_keep any_way(const struct ct_val *v) {
+  return v->need[CT_KEEP_F32] ? CT_KEEP_F32 : v->need[CT_KEEP_ROWS] ? CT_KEEP_ROWS : CT_KEEP_SQUARE;
+}
+
+static void make_again(struct ct_compiler *c, int value, const struct readers *r) {
+  const int copy = copy_of(c, value);
+  if (c->error) return;
+  const struct ct_net_step made = c->step[c->value[value].step];
+  struct ct_net_step *s = ct_step_add(c, made.kind, made.node);
+  if (c->error) return;
+  *s = made;
+  s->again = true;
+  s->order = r->first - 1;
+  for (unsigned k = 0; k < CT_TILE_OPS; ++k)
+    s->of[k] = s->of[k] == value ? copy : CT_NO_VALUE;
+  if (s->kind == CT_STEP_POOL) s->y = copy;
+  ct_step_makes(c, s, copy);
+  memcpy(c->value[copy].need, r->need, sizeof c->value[copy].need);
+  if (r->any) c->value[copy].need[any_way(&c->value[value])] = true;
+  c->value[copy].part = c->value[value].part;
+  read_instead(c, value, copy);
+}
+
+/* ---- Compressed ---------------------------------------------------------------------------- */
+
+/* The one way of keeping in which gradients read it, as records; CT_KEEPS: there is none. What may
+ * be read in any way is read as FP32 where it has that. */
+static enum ct_keep way_of(const struct ct_val *v, const struct readers *r) {
+  bool need[CT_KEEPS];
+  memcpy(need, r->need, sizeof need);
+  if (r->any) need[any_way(v)] = true;
+  if (need[CT_KEEP_F32] || need[CT_KEEP_ROWS] == need[CT_KEEP_SQUARE]) return CT_KEEPS;
+  return need[CT_KEEP_ROWS] ? CT_KEEP_ROWS : CT_KEEP_SQUARE;
+}
+
+/* Room for the index units of a matrix, as one of FP32. */
+static int index_of(struct ct_compiler *c, int value) {
+  const uint32_t units = ct_pack_units(c->value[value].rows, c->value[value].cols);
+  const uint32_t tiles = (units + CT_F32_TILE_UNITS - 1) / CT_F32_TILE_UNITS;
+  const int index = ct_value_new(c, tiles * CT_TILE, CT_TILE);
+  if (!c->error) c->value[index].need[CT_KEEP_F32] = true;
+  return index;
+}
+
+static struct ct_net_step *add_step(struct ct_compiler *c, enum ct_step_kind kind,
+                                    const struct ct_gnode *n, int order) {
+  struct ct_net_step *s = ct_step_add(c, kind, n);
+  s->order = order;
+  s->runs = 1;
+  return s;
+}
+
+static void note_kept(struct ct_compiler *c, int value, int index) {
+  struct ct_compiled *o = c->out;
+  const struct ct_val *v = &c->value[value];
+  if (!o->kept) o->kept = calloc(c->values + 1, sizeof *o->kept); /* (there will not be more) */
+  if (!o->kept) {
+    ct_compile_no_memory(c);
+    return;
+  }
+  o->kept[o->kepts++] = (struct ct_kept){
+      .tensor = v->tensor ? c->g->tensor[v->tensor]->name : c->step[v->step].node->name,
+      .rows = v->rows,
+      .cols = v->cols,
+      .index = {.at = (uint32_t)index}}; /* until places are known */
+}
+
+static void compress(struct ct_compiler *c, int value, const struct readers *r, enum ct_keep way) {
+  const int copy = copy_of(c, value), index = index_of(c, value);
+  if (!c->error) note_kept(c, value, index);
+  if (c->error) return;
+  c->value[copy].need[way] = true;
+  read_instead(c, value, copy);
+  struct ct_net_step *s =
+      add_step(c, CT_STEP_PACK, c->step[c->value[value].step].node, r->front + 1);
+  s->x = value;
+  s->way = way;
+  s->kept = (uint32_t)c->out->kepts;
+  s->y = ct_step_makes(c, s, index);
+  if (c->error) return;
+  s = add_step(c, CT_STEP_UNPACK, c->step[r->step].node, r->first - 1);
+  s->again = true;
+  s->x = index;
+  s->way = way;
+  s->y = ct_step_makes(c, s, copy);
+}
+
+static void refuse(struct ct_compiler *c, int value) {
+  const struct ct_val *v = &c->value[value];
+  const char *name = v->tensor ? c->g->tensor[v->tensor]->name : "a tensor";
+  if (!c->options->compress)
+    ct_compile_fail(c, CT_ERR_UNSUPPORTED,
+                    "%s is to be kept compressed, which this device cannot do: it was made without "
+                    "that. Keep it in HBFP8",
+                    name);
+  else if (c->options->members)
+    ct_compile_fail(c, CT_ERR_UNSUPPORTED,
+                    "%s is to be kept compressed: networks of several members cannot do that",
+                    name);
+}
+
+/* ---- All ----------------------------------------------------------------------------------- */
+
+static void one(struct ct_compiler *c, int value, enum ct_format format) {
+  const struct readers r = readers_of(c, value);
+  if (!is_kept(c, value, &r)) return;
+  if (format == CT_FORMAT_RECOMPUTE) {
+    if (can_be_made_again(c, value)) make_again(c, value, &r);
+    return;
+  }
+  const enum ct_keep way = way_of(&c->value[value], &r);
+  if (way == CT_KEEPS) return;
+  refuse(c, value);
+  if (!c->error) compress(c, value, &r, way);
+}
+
+/* From the last value to the first: what is made again may need others that are. */
+static void all(struct ct_compiler *c, enum ct_format format) {
+  spread(c);
+  for (size_t i = c->values; i-- > 0 && !c->error;)
+    if (c->value[i].format == format) one(c, (int)i, format);
+  if (!c->error) close_ranks(c);
+}
+
+static bool asks(const struct ct_compiler *c, enum ct_format format) {
+  for (size_t i = 0; i < c->values; ++i)
+    if (c->value[i].format == format) return true;
+  return false;
+}
+
+void ct_compile_kept_places(struct ct_compiler *c) {
+  for (size_t i = 0; i < c->out->kepts; ++i) {
+    struct ct_kept *k = &c->out->kept[i];
+    k->index = c->value[k->index.at].keep[CT_KEEP_F32];
+  }
+}
+
+void ct_compile_kept(struct ct_compiler *c) {
+  if (asks(c, CT_FORMAT_RECOMPUTE)) all(c, CT_FORMAT_RECOMPUTE);
+  if (!c->error && asks(c, CT_FORMAT_COMPRESSED)) all(c, CT_FORMAT_COMPRESSED);
+}

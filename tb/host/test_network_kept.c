@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How activations are kept from forward to backward changes no bit where nothing is lost: HBFP8, made
+ * again, compressed. What compressing saves, what devices refuse, and how runs end that find no room.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_graph_impl.h"
+#include "ct_network.h"
+#include "network_bed.h"
+
+/* All maps of a checked graph. */
+static void keep_all(ct_graph *g, enum ct_format format) {
+  for (size_t i = 1; i <= g->tensors; ++i) {
+    struct ct_gtensor *t = g->tensor[i];
+    if (t->role == CT_ROLE_ACTIVATION && t->shape.dims > 1) t->format = format;
+  }
+}
+
+struct outcome {
+  uint64_t digest, bytes;
+  size_t kept;
+};
+
+/* Two steps on a device; digest 0: its scratchpad is too small. */
+static struct outcome two_steps(struct bed *b, const char *uri, enum ct_format format,
+                                uint64_t seed) {
+  struct ct_network_info info;
+  struct outcome o = {0};
+  struct net_bed n;
+  ct_rng rng = ct_rng_make(seed);
+  keep_all(b->g, format);
+  if (!net_try_open(&n, b, uri)) return o;
+  net_draw(&n, seed, &rng);
+  net_run_device(&n, 0);
+  net_run_device(&n, 1);
+  assert_int_equal(ct_network_info(n.net, &info), CT_OK);
+  o = (struct outcome){net_digest(&n), info.run_bytes, n.net->compiled.kepts};
+  for (size_t i = 0; i < o.kept; ++i) {
+    struct ct_network_kept kept;
+    assert_int_equal(ct_network_kept(n.net, i, &kept), CT_OK);
+    assert_true(kept.bytes > 0 && kept.bytes <= kept.values * 35 / 32 + 16);
+    assert_int_equal(kept.bound, 0);
+  }
+  net_close(&n);
+  return o;
+}
+
+static void test_same_bits(void **state) {
+  (void)state;
+  const struct net_shape shape = {.training = true,
+                                  .most_layers = 5,
+                                  .most_channels = 40,
+                                  .most_size = 14,
+                                  .most_images = 6};
+  ct_rng rng = ct_rng_make(31);
+  size_t kept = 0, less = 0;
+  for (int i = 0, draws = ct_tb_draws(25); i < draws; ++i) {
+    const uint64_t seed = ct_rng_u64(&rng);
+    struct bed b;
+    char text[1024];
+    net_random(&b, &shape, &rng);
+    const struct outcome want = two_steps(&b, "emu:", CT_FORMAT_HBFP8, seed);
+    const struct outcome again = two_steps(&b, "emu:", CT_FORMAT_RECOMPUTE, seed);
+    const struct outcome comp = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, seed);
+    const struct outcome small = two_steps(&b, "emu:core=16x8", CT_FORMAT_COMPRESSED, seed);
+    if (again.digest != want.digest)
+      fail_msg("made again it differs: %s", net_text(&b, text, sizeof text));
+    if (comp.digest != want.digest || (small.digest && small.digest != want.digest))
+      fail_msg("compressed it differs: %s", net_text(&b, text, sizeof text));
+    kept += comp.kept;
+    less += again.bytes < want.bytes;
+    bed_free(&b);
+  }
+  printf("  %zu tensors compressed; %zu networks are smaller with some made again\n", kept, less);
+  assert_true(kept > 20 && less > 0);
+}
+
+/* ---- Of one network ---- */
+
+static ct_graph *resnet8(uint32_t batch, enum ct_format format) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.01}, .momentum = 0.9};
+  ct_graph *g;
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  assert_int_equal(ct_graph_builtin(g, "resnet8", batch, true), CT_OK);
+  assert_int_equal(ct_graph_optimise(g, ct_graph_find(g, "loss"), &how), CT_OK);
+  assert_true(ct_graph_keep(g, CT_ROLE_ACTIVATION, format) > 10);
+  assert_true(ct_graph_keep(g, CT_ROLE_GRADIENT, CT_FORMAT_HBFP8) > 10);
+  assert_int_equal(ct_graph_check(g), CT_OK);
+  return g;
+}
+
+static struct ct_network_info info_of(ct_network *net) {
+  struct ct_network_info info;
+  assert_int_equal(ct_network_info(net, &info), CT_OK);
+  return info;
+}
+
+static void test_needs_less(void **state) {
+  (void)state;
+  static const enum ct_format formats[] = {CT_FORMAT_HBFP8, CT_FORMAT_RECOMPUTE,
+                                           CT_FORMAT_COMPRESSED};
+  uint64_t bytes[3];
+  ct_device *dev;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  for (size_t i = 0; i < 3; ++i) {
+    ct_network *net;
+    ct_graph *g = resnet8(4, formats[i]);
+    if (ct_network_create(dev, g, NULL, &net)) fail_msg("%s", ct_last_error(dev));
+    bytes[i] = info_of(net).run_bytes;
+    ct_network_free(net);
+    ct_graph_free(g);
+  }
+  printf("  resnet8, 4 images: %llu bytes in HBFP8, %llu made again, %llu compressed, and pages\n",
+         (unsigned long long)bytes[0], (unsigned long long)bytes[1], (unsigned long long)bytes[2]);
+  assert_true(bytes[1] < bytes[0] && 2 * bytes[2] < bytes[0]);
+  ct_close(dev);
+}
+
+static void fill(ct_network *net, ct_graph *g) {
+  float x[32 * 32 * 3], y[10] = {0};
+  ct_rng rng = ct_rng_make(8);
+  for (size_t i = 0; i < sizeof x / sizeof *x; ++i)
+    x[i] = (float)ct_rng_below(&rng, 256) / 256 - 0.5f;
+  y[3] = 1;
+  assert_int_equal(ct_network_write(net, ct_graph_find(g, "x"), x, sizeof x / sizeof *x), CT_OK);
+  assert_int_equal(ct_network_write(net, ct_graph_find(g, "y"), y, 10), CT_OK);
+}
+
+/* Without room a run ends in an error that says so; the next begins with all pages. Another network
+ * finds them taken, until the first is gone. */
+static void test_pages(void **state) {
+  (void)state;
+  struct ct_network_kept kept;
+  ct_device *dev;
+  ct_network *net, *other;
+  ct_graph *g = resnet8(1, CT_FORMAT_COMPRESSED);
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  const struct ct_network_options few = {.pages = 8192};
+  assert_int_equal(ct_network_create(dev, g, &few, &net), CT_OK);
+  assert_int_equal(info_of(net).pages, 8192);
+  assert_int_equal(ct_network_draw(net, 1), CT_OK);
+  fill(net, g);
+  for (unsigned i = 0; i < 2; ++i) {
+    assert_int_equal(ct_network_run(net, CT_TRAINING, 0), CT_ERR_JOB);
+    assert_non_null(strstr(ct_last_error(dev), "arena"));
+  }
+  assert_int_equal(ct_network_create(dev, g, NULL, &other), CT_ERR_BUSY);
+  assert_non_null(strstr(ct_last_error(dev), "another network keeps its activations compressed"));
+  /* One with the same programs shares them. */
+  const struct ct_network_options like = {.like = net};
+  assert_int_equal(ct_network_create(dev, g, &like, &other), CT_OK);
+  ct_network_free(net);
+  assert_int_equal(ct_network_create(dev, g, NULL, &net), CT_ERR_BUSY);
+  ct_network_free(other);
+  assert_int_equal(ct_network_create(dev, g, NULL, &net), CT_OK);
+  assert_int_equal(ct_network_draw(net, 1), CT_OK);
+  fill(net, g);
+  for (unsigned i = 0; i < 3; ++i)
+    assert_int_equal(ct_network_run(net, CT_TRAINING, i), CT_OK);
+  assert_int_equal(ct_network_run(net, CT_INFERENCE, 0), CT_ERR_UNSUPPORTED);
+  const struct ct_network_info info = info_of(net);
+  assert_true(info.pages_most > 0 && info.pages_most <= info.pages);
+  /* The bound makes it smaller. */
+  uint64_t bytes[2] = {0};
+  for (unsigned round = 0; round < 2; ++round) {
+    for (size_t i = 0; !ct_network_kept(net, i, &kept); ++i)
+      bytes[round] += kept.bytes;
+    for (size_t i = 0; i < net->compiled.kepts; ++i)
+      assert_int_equal(ct_network_keep_within(net, i, 128), CT_OK);
+    assert_int_equal(ct_network_run(net, CT_TRAINING, 3), CT_OK);
+  }
+  printf("  resnet8, an image: %llu bytes exactly, %llu with K = 128\n",
+         (unsigned long long)bytes[0], (unsigned long long)bytes[1]);
+  assert_true(bytes[1] < bytes[0]);
+  assert_int_equal(ct_network_keep_within(net, 0, 255), CT_ERR_ARG);
+  assert_int_equal(ct_network_keep_within(net, 1000, 1), CT_ERR_NOT_FOUND);
+  ct_network_free(net);
+  ct_graph_free(g);
+  ct_close(dev);
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  ct_device *dev;
+  ct_network *net;
+  ct_graph *g = resnet8(1, CT_FORMAT_COMPRESSED);
+  assert_int_equal(ct_open("emu:compress=0", &dev), CT_OK);
+  assert_int_equal(ct_network_create(dev, g, NULL, &net), CT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(ct_last_error(dev), "is to be kept compressed, which this device cannot"));
+  ct_close(dev);
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  const struct ct_network_options members = {.members = 2}, wrong = {.error = -1},
+                                  little = {.pages = 4095};
+  assert_int_equal(ct_network_create(dev, g, &members, &net), CT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(ct_last_error(dev), "several members"));
+  assert_int_equal(ct_network_create(dev, g, &wrong, &net), CT_ERR_ARG);
+  assert_int_equal(ct_network_create(dev, g, &little, &net), CT_ERR_ARG);
+  ct_graph_free(g);
+  ct_close(dev);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
+                                     cmocka_unit_test(test_needs_less),
+                                     cmocka_unit_test(test_pages), cmocka_unit_test(test_refused)};
+  ct_tb_seed();
+  return cmocka_run_group_tests_name("kept activations", tests, NULL, NULL);
+}
