@@ -115,7 +115,7 @@ static void test_needs_less(void **state) {
   }
   printf("  resnet8, 4 images: %llu bytes in HBFP8, %llu made again, %llu compressed, and pages\n",
          (unsigned long long)bytes[0], (unsigned long long)bytes[1], (unsigned long long)bytes[2]);
-  assert_true(bytes[1] < bytes[0] && 2 * bytes[2] < bytes[0]);
+  assert_true(bytes[1] < bytes[0] && bytes[2] * 3 < bytes[0] * 2);
   ct_close(dev);
 }
 
@@ -145,7 +145,8 @@ static void test_pages(void **state) {
   fill(net, g);
   for (unsigned i = 0; i < 2; ++i) {
     assert_int_equal(ct_network_run(net, CT_TRAINING, 0), CT_ERR_JOB);
-    assert_non_null(strstr(ct_last_error(dev), "arena"));
+    assert_non_null(strstr(ct_last_error(dev), "COMP"));
+    assert_non_null(strstr(ct_last_error(dev), "give the network more bytes"));
   }
   assert_int_equal(ct_network_create(dev, g, NULL, &other), CT_ERR_BUSY);
   assert_non_null(strstr(ct_last_error(dev), "another network keeps its activations compressed"));

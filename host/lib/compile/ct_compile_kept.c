@@ -154,18 +154,26 @@ static int copy_of(struct ct_compiler *c, int value) {
 
 /* ---- Made again ---------------------------------------------------------------------------- */
 
-/* Whether a value is there when gradients begin: it lasts, or they read it, too. */
-static bool is_there(struct ct_compiler *c, int value) {
+static uint64_t elements(const struct ct_val *v) {
+  return (uint64_t)v->rows * v->cols;
+}
+
+enum { LITTLE = 16 };
+
+/* Whether a value is there when gradients begin, or costs next to nothing: it lasts, they read it,
+ * too, or what is made of it is much larger. */
+static bool is_there(struct ct_compiler *c, int value, int made) {
   if (value == CT_NO_VALUE || c->value[value].place != CT_VALUE_ARENA) return true;
   if (c->value[value].within != CT_NO_VALUE) return false;
-  return readers_of(c, value).first != CT_FROM_START;
+  return elements(&c->value[value]) * LITTLE <= elements(&c->value[made]) ||
+         readers_of(c, value).first != CT_FROM_START;
 }
 
 static bool can_be_made_again(struct ct_compiler *c, int value) {
   const struct ct_net_step s = c->step[c->value[value].step];
-  bool there = s.kind == CT_STEP_TILES || (s.kind == CT_STEP_POOL && is_there(c, s.x));
+  bool there = s.kind == CT_STEP_TILES || (s.kind == CT_STEP_POOL && is_there(c, s.x, value));
   for (unsigned i = 0; there && i < s.tile.ins; ++i)
-    there = is_there(c, s.in[i]);
+    there = is_there(c, s.in[i], value);
   return there;
 }
 

@@ -6,6 +6,7 @@
  * nothing if the one before it failed. So each stage has an event of its own, which says what it
  * took. A run that is submitted is one work with one event.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "ct_network.h"
@@ -132,15 +133,35 @@ struct run {
   struct ct_job job;
   uint64_t *tag; /* by stage; 0: not submitted */
   size_t first;  /* the oldest one under way */
+  struct ct_event bad; /* of the first that the device ended, and which stage it is */
+  size_t bad_stage;
 };
 
+/* What the first job that failed ended with: those behind it are only skipped. */
+static int say_why(struct run *r, int err) {
+  const struct ct_stage *stage = &r->n->compiled.stage[r->bad_stage];
+  const bool full = r->bad.code == CT_DEV_COMP && stage->kept;
+  if (err != CT_ERR_JOB || !r->bad.code) return err;
+  return ct_fail(r->n->dev, err, "the device ended a job of %s (%s): %s (%s, address 0x%" PRIx32 ")%s",
+                 stage->node, stage->op, ct_code_text(r->bad.code), ct_code_name(r->bad.code),
+                 r->bad.address,
+                 full ? ". The pages for what is kept compressed are full: give the network more "
+                        "bytes for them, allow a larger error, or take smaller batches"
+                      : "");
+}
+
 static int finish_one(struct run *r) {
-  struct ct_network_part *part = &r->n->part[r->first];
+  const size_t stage = r->first;
+  struct ct_network_part *part = &r->n->part[stage];
   const uint64_t tag = r->tag[r->first++];
   struct ct_event e = {0}; /* ct_finish() leaves it where it gives up */
   if (!tag) return CT_OK;
   const int err = ct_finish(r->n->dev, tag, &e);
   if (err == CT_ERR_DEVICE) r->n->error = err; /* whatever the run ends with */
+  if (err == CT_ERR_JOB && !r->bad.code) {
+    r->bad = e;
+    r->bad_stage = stage;
+  }
   part->rows = e.rows;
   part->cycles = err || e.end == CT_NO_CYCLE ? CT_NO_CYCLE : e.end - e.start;
   return err;
@@ -198,7 +219,7 @@ static int run_stages(struct run *r) {
     const int one = finish_one(r);
     if (!err) err = one;
   }
-  return err;
+  return say_why(r, err);
 }
 
 static int check_run(ct_network *n, enum ct_queue queue) {
