@@ -183,6 +183,66 @@ static void test_pages(void **state) {
   ct_close(dev);
 }
 
+/* Bounds follow momentum and gradients, the same whether runs are waited for or submitted, and what is
+ * kept becomes smaller. */
+static void steps_with(double error, bool submit, uint8_t *bound, uint64_t *bytes, uint64_t *digest) {
+  const struct ct_network_options how = {.error = error, .refresh = 4};
+  struct bed b = {.g = resnet8(1, CT_FORMAT_COMPRESSED)};
+  struct net_bed n = {.bed = &b};
+  assert_int_equal(ct_open("emu:", &n.dev), CT_OK);
+  assert_int_equal(ct_network_create(n.dev, b.g, &how, &n.net), CT_OK);
+  assert_int_equal(ct_network_draw(n.net, 1), CT_OK);
+  fill(n.net, b.g);
+  for (unsigned i = 0; i < 4; ++i) {
+    if (!submit) {
+      assert_int_equal(ct_network_run(n.net, CT_TRAINING, i), CT_OK);
+      continue;
+    }
+    struct ct_event event;
+    uint64_t tag;
+    const struct ct_run run = {.queue = CT_TRAINING, .step = i};
+    assert_int_equal(ct_network_submit(n.net, &run, &tag), CT_OK);
+    assert_int_equal(ct_wait(n.dev, tag, &event, CT_FOREVER), CT_OK);
+    assert_int_equal(event.error, CT_OK);
+  }
+  *bytes = 0;
+  for (size_t i = 0; i < n.net->compiled.kepts; ++i) {
+    struct ct_network_kept kept;
+    assert_int_equal(ct_network_kept(n.net, i, &kept), CT_OK);
+    *bytes += kept.bytes;
+    bound[i] = (uint8_t)kept.bound;
+  }
+  *digest = net_digest(&n);
+  ct_network_free(n.net);
+  ct_close(n.dev);
+  ct_graph_free(b.g);
+}
+
+enum { MOST_KEPT = 64 };
+
+static void test_bounds(void **state) {
+  (void)state;
+  static const double errors[] = {0, 0.01, 0.1};
+  uint8_t bound[3][MOST_KEPT] = {{0}}, again[MOST_KEPT] = {0};
+  uint64_t bytes[3], digest[3], more_bytes, more;
+  for (size_t i = 0; i < 3; ++i) {
+    steps_with(errors[i], false, bound[i], &bytes[i], &digest[i]);
+    steps_with(errors[i], true, again, &more_bytes, &more);
+    assert_memory_equal(again, bound[i], sizeof again);
+    assert_true(more == digest[i] && more_bytes == bytes[i]);
+  }
+  printf("  resnet8, an image: %llu bytes exactly, %llu with 0.01, %llu with 0.1\n",
+         (unsigned long long)bytes[0], (unsigned long long)bytes[1], (unsigned long long)bytes[2]);
+  unsigned follow = 0;
+  for (size_t i = 0; i < MOST_KEPT; ++i) {
+    assert_int_equal(bound[0][i], 0);
+    assert_int_equal(bound[1][i] > 0, bound[2][i] > 0);
+    follow += bound[1][i] > 0 && bound[2][i] > bound[1][i];
+  }
+  assert_true(follow >= 4);
+  assert_true(bytes[1] < bytes[0] && bytes[2] < bytes[1]);
+}
+
 static void test_refused(void **state) {
   (void)state;
   ct_device *dev;
@@ -206,7 +266,8 @@ static void test_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
                                      cmocka_unit_test(test_needs_less),
-                                     cmocka_unit_test(test_pages), cmocka_unit_test(test_refused)};
+                                     cmocka_unit_test(test_pages), cmocka_unit_test(test_bounds),
+                                     cmocka_unit_test(test_refused)};
   ct_tb_seed();
   return cmocka_run_group_tests_name("kept activations", tests, NULL, NULL);
 }

@@ -127,11 +127,20 @@ struct ct_mask {
 
 /* What is kept compressed from forward to backward. Its jobs get the bound's exponent in
  * CT_ARG_BOUND, from bit 4 on, in place of what that argument has as a rule. */
-enum { CT_ARG_BOUND = CT_ARG_FIRST };
+enum { CT_ARG_BOUND = CT_ARG_FIRST, CT_KEPT_SUMS = 4 };
+
+/* A weight whose gradient is made of it: what the bound follows. */
+struct ct_kept_sum {
+  int momentum;        /* the state that has its momentum, or its mean */
+  struct ct_mat delta; /* sums of squares of the other operand, column by column: FP32, in the arena
+                          when a run has ended that looks at gradients */
+};
 struct ct_kept {
   const char *tensor; /* of the graph; the node that makes it, if it has none */
   uint32_t rows, cols;
   struct ct_seat index; /* where its index units lie when a run has ended */
+  struct ct_kept_sum sum[CT_KEPT_SUMS];
+  unsigned sums; /* 0: nothing is known that its bound could follow */
 };
 
 /* A kernel of the network. */
@@ -143,6 +152,7 @@ struct ct_stage {
   bool overlaps; /* its jobs read nothing that the job before writes: CT_JOB_OVERLAP */
   uint64_t macs;
   uint64_t read, written; /* bytes of its tensors */
+  bool looks;    /* part of those runs alone that look at gradients */
   uint32_t kept; /* it stores compressed what is number kept - 1; 0: it does not */
   struct ct_codes codes;
   struct ct_codes group; /* for `round` members a pass; round 0: there is none */

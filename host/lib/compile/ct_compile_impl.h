@@ -75,6 +75,7 @@ struct ct_net_step {
   const struct ct_gnode *node;
   bool early;
   bool again; /* makes anew for gradients what was made in front */
+  bool looks; /* at gradients, for what is kept compressed */
   int order;
   uint32_t kept; /* PACK: the number of what it packs, plus 1 */
   enum ct_keep way; /* PACK, UNPACK: how that is kept raw */

@@ -9,7 +9,9 @@
  * Compressed: a step behind the last use in front packs the value, and one in front of its first use
  * for gradients unpacks it. So its place is free in between, and what was unpacked lives only as
  * long as the gradients read it. What lies in the arena is the index: its place is nobody else's
- * from there to the end of a run, when the host may ask it how long the groups were.
+ * from there to the end of a run, when the host may ask it how long the groups were. Where the value
+ * makes a weight's gradient, the other operand's squares are summed for the host, which sets the
+ * bound by them.
  *
  * Both are told from the last way of keeping by the value's format. A value for which neither can be
  * done is kept in HBFP8.
@@ -139,8 +141,12 @@ static void close_ranks(struct ct_compiler *c) {
     c->value[i].first = c->value[i].last = CT_FROM_START;
   for (size_t i = 0; i < c->steps; ++i)
     ct_step_uses(c, &c->step[i], live);
-  for (size_t i = 0; i < c->out->kepts; ++i)
-    c->value[c->out->kept[i].index.at].last = (int)c->steps;
+  for (size_t i = 0; i < c->out->kepts; ++i) {
+    const struct ct_kept *k = &c->out->kept[i];
+    c->value[k->index.at].last = (int)c->steps;
+    for (unsigned j = 0; j < k->sums; ++j)
+      c->value[k->sum[j].delta.keep[CT_KEEP_F32].at].last = (int)c->steps;
+  }
 }
 
 /* A value that lies as another, in one way of keeping or in those that gradients ask for. */
@@ -245,6 +251,54 @@ static void note_kept(struct ct_compiler *c, int value, int index) {
       .index = {.at = (uint32_t)index}}; /* until places are known */
 }
 
+/* ---- What the bound follows ---- */
+
+static int find_state(const struct ct_compiler *c, const char *of, const char *suffix) {
+  const size_t length = strlen(of);
+  for (size_t t = 1; t <= c->g->tensors; ++t) {
+    const char *name = c->g->tensor[t]->name;
+    if (!strncmp(name, of, length) && !strcmp(name + length, suffix)) return (int)t;
+  }
+  return 0;
+}
+
+/* The state that has a weight's momentum, or mean; 0: there is none. gradient: the weight's. */
+static int momentum_of(const struct ct_compiler *c, int gradient) {
+  for (size_t t = 1; t <= c->g->tensors; ++t) {
+    const struct ct_gtensor *w = c->g->tensor[t];
+    if (w->role != CT_ROLE_WEIGHT || w->gradient != gradient) continue;
+    const int momentum = find_state(c, w->name, ".momentum");
+    return momentum ? momentum : find_state(c, w->name, ".mean");
+  }
+  return 0;
+}
+
+/* A weight's gradient from the value and another one, whose squares are summed behind it. */
+static void add_sum(struct ct_compiler *c, size_t product, struct ct_kept *k) {
+  const struct ct_net_step w = c->step[product];
+  const int momentum = momentum_of(c, w.node->out[0]);
+  if (!momentum || k->sums == CT_KEPT_SUMS) return;
+  const int sum = ct_value_new(c, 1, c->value[w.dy].cols);
+  if (c->error) return;
+  c->value[sum].need[CT_KEEP_F32] = true;
+  struct ct_net_step *s = add_step(c, CT_STEP_SUM_ROWS, w.node, w.order + 1);
+  s->again = s->looks = true;
+  s->x = w.dy;
+  s->sum = (struct ct_sum_rows){.squares = true, .scale = 1};
+  s->y = ct_step_makes(c, s, sum);
+  k->sum[k->sums++] = (struct ct_kept_sum){
+      .momentum = momentum,
+      .delta = {.rows = 1,
+                .cols = c->value[w.dy].cols,
+                .keep[CT_KEEP_F32] = {.at = (uint32_t)sum}}}; /* until places are known */
+}
+
+static void add_sums(struct ct_compiler *c, int copy) {
+  struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
+  for (size_t i = 0, steps = c->steps; i < steps && !c->error; ++i)
+    if (c->step[i].kind == CT_STEP_CONV_WEIGHTS && c->step[i].x == copy) add_sum(c, i, k);
+}
+
 static void compress(struct ct_compiler *c, int value, const struct readers *r, enum ct_keep way) {
   const int copy = copy_of(c, value), index = index_of(c, value);
   if (!c->error) note_kept(c, value, index);
@@ -263,6 +317,7 @@ static void compress(struct ct_compiler *c, int value, const struct readers *r, 
   s->x = index;
   s->way = way;
   s->y = ct_step_makes(c, s, copy);
+  if (!c->error) add_sums(c, copy);
 }
 
 static void refuse(struct ct_compiler *c, int value) {
@@ -312,6 +367,10 @@ void ct_compile_kept_places(struct ct_compiler *c) {
   for (size_t i = 0; i < c->out->kepts; ++i) {
     struct ct_kept *k = &c->out->kept[i];
     k->index = c->value[k->index.at].keep[CT_KEEP_F32];
+    for (unsigned j = 0; j < k->sums; ++j) {
+      struct ct_seat *at = &k->sum[j].delta.keep[CT_KEEP_F32];
+      *at = c->value[at->at].keep[CT_KEEP_F32];
+    }
   }
 }
 

@@ -266,6 +266,7 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   stage->once = s->early;
   stage->runs = s->runs;
   stage->kept = s->kept;
+  stage->looks = s->looks;
   stage->macs = ct_node_macs(c->g, s->node);
   ct_step_uses(c, s, count_bytes);
   if (stage->written == 0) { /* nobody reads what it makes: it has no program */

@@ -356,6 +356,7 @@ void ct_network_release(ct_network *n) {
 void ct_network_free(ct_network *n) {
   if (!n || !ct_handle_close(&n->handle, "network")) return;
   ct_follower_end(&n->follower);
+  ct_kept_forget(n);
   ct_copies_free(&n->copies);
   for (size_t i = 0; n->part && i < n->compiled.stages; ++i)
     ct_programs_free(&n->part[i].group);

@@ -71,6 +71,7 @@ struct ct_shared {
   uint64_t pages;               /* for what is kept compressed, as allocated; 0: none */
   uint32_t page_count;
   bool leaky;                   /* a run has failed: there may be groups that no index knows */
+  ct_network *looking;          /* whose run, the last one submitted, looks at gradients; or NULL */
   int error[CT_QUEUES];         /* CT_ERR_DEVICE: jobs of a network that is gone may use it */
   size_t open, refs;            /* networks */
 };
@@ -242,9 +243,16 @@ struct ct_regions ct_network_member_at(const struct ct_network *n, uint32_t memb
 int ct_kept_open(ct_network *n, uint64_t bytes);
 /* The last network of the same programs is gone. */
 void ct_kept_leave(ct_device *dev, struct ct_shared *shared);
-/* A run in that queue begins; how one has ended. */
+/* A run in that queue begins; it has been submitted; how one has ended. */
 int ct_kept_begin(ct_network *n, enum ct_queue queue);
+void ct_kept_submitted(ct_network *n, uint64_t step);
 void ct_kept_ended(ct_network *n, int error);
+/* The network is gone. */
+void ct_kept_forget(ct_network *n);
+/* Whether run `step` has the stages that look at gradients. */
+bool ct_kept_looks(const ct_network *n, uint64_t step);
+/* What a run that looked has seen becomes the bounds of the next, if one has looked. */
+int ct_kept_look(ct_network *n);
 /* The bound of what a stage stores, as its jobs get it. */
 void ct_kept_argument(const ct_network *n, const struct ct_stage *stage, struct ct_job *job);
 

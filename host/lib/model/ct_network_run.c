@@ -206,7 +206,7 @@ static int run_stages(struct run *r) {
     const struct ct_stage *stage = &n->compiled.stage[i];
     if (stage->once && !n->stale && !n->changes) continue;
     if (!n->part[i].programs.count) continue;
-    if (!ct_compiled_runs(stage, r->step)) {
+    if (!ct_compiled_runs(stage, r->step) || (stage->looks && !ct_kept_looks(n, r->step))) {
       n->part[i].rows = 0;
       n->part[i].cycles = CT_NO_CYCLE;
       continue;
@@ -253,12 +253,13 @@ int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   n->error = CT_OK;
   err = run_stages(&r);
   n->ends = ct_queue_submitted(n->dev, queue);
+  if (!err) ct_kept_submitted(n, step);
   ct_kept_ended(n, err);
   free(r.tag);
   if (err && !n->error) n->error = err;
   if (!err) n->stale = false;
   if (!err) n->steps += n->changes;
-  return err;
+  return err ? err : ct_kept_look(n);
 }
 
 /* ---- Runs that are submitted ---------------------------------------------------------------- */
@@ -331,6 +332,7 @@ size_t ct_network_jobs(const ct_network *n, enum ct_stages which, uint64_t step,
     const struct ct_programs *p = &n->part[i].programs;
     const struct ct_stage *stage = &n->compiled.stage[i];
     if (!is_among(stage, which) || !ct_compiled_runs(stage, step)) continue;
+    if (stage->looks && !ct_kept_looks(n, step)) continue;
     for (size_t k = 0; k < p->count; ++k, ++count)
       if (jobs) make_job(n, stage, like, p->of[k], &jobs[count]);
   }
@@ -427,9 +429,11 @@ int ct_network_submit(ct_network *n, const struct ct_run *run, uint64_t *tag) {
                         .flags = flags_of(run->queue)};
   ct_network_arguments(n, &at, run->step, &like);
   err = submit(run, f, &like, tag);
-  if (err)
+  if (err) {
     free(f);
-  else
-    take_off(f);
-  return err;
+    return err;
+  }
+  take_off(f);
+  ct_kept_submitted(n, run->step);
+  return CT_OK;
 }
