@@ -132,13 +132,12 @@ enum { CT_ARG_BOUND = CT_ARG_FIRST, CT_KEPT_SUMS = 4 };
 /* A weight whose gradient is made of it: what the bound follows. */
 struct ct_kept_sum {
   int momentum;        /* the state that has its momentum, or its mean */
-  struct ct_mat delta; /* sums of squares of the other operand, column by column: FP32, in the arena
-                          when a run has ended that looks at gradients */
+  struct ct_mat delta; /* sums of squares of the other operand, column by column: FP32 */
 };
 struct ct_kept {
   const char *tensor; /* of the graph; the node that makes it, if it has none */
   uint32_t rows, cols;
-  struct ct_seat index; /* where its index units lie when a run has ended */
+  struct ct_seat index; /* its index units */
   struct ct_kept_sum sum[CT_KEPT_SUMS];
   unsigned sums; /* 0: nothing is known that its bound could follow */
 };

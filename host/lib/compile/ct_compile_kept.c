@@ -8,8 +8,9 @@
  *
  * Compressed: a step behind the last use in front packs the value, and one in front of its first use
  * for gradients unpacks it. So its place is free in between, and what was unpacked lives only as
- * long as the gradients read it. What lies in the arena is the index: its place is nobody else's
- * from there to the end of a run, when the host may ask it how long the groups were. Where the value
+ * long as the gradients read it. The index lies with
+ * what lasts, so that the host may ask it behind a run how long the groups were, and so that many
+ * small things do not cut the arena in pieces. Where the value
  * makes a weight's gradient, the other operand's squares are summed for the host, which sets the
  * bound by them.
  *
@@ -141,12 +142,6 @@ static void close_ranks(struct ct_compiler *c) {
     c->value[i].first = c->value[i].last = CT_FROM_START;
   for (size_t i = 0; i < c->steps; ++i)
     ct_step_uses(c, &c->step[i], live);
-  for (size_t i = 0; i < c->out->kepts; ++i) {
-    const struct ct_kept *k = &c->out->kept[i];
-    c->value[k->index.at].last = (int)c->steps;
-    for (unsigned j = 0; j < k->sums; ++j)
-      c->value[k->sum[j].delta.keep[CT_KEEP_F32].at].last = (int)c->steps;
-  }
 }
 
 /* A value that lies as another, in one way of keeping or in those that gradients ask for. */
@@ -219,12 +214,18 @@ static enum ct_keep way_of(const struct ct_val *v, const struct readers *r) {
   return need[CT_KEEP_ROWS] ? CT_KEEP_ROWS : CT_KEEP_SQUARE;
 }
 
+/* FP32, with what lasts. */
+static void for_host(struct ct_compiler *c, int value) {
+  c->value[value].need[CT_KEEP_F32] = true;
+  c->value[value].place = CT_VALUE_LASTING;
+}
+
 /* Room for the index units of a matrix, as one of FP32. */
 static int index_of(struct ct_compiler *c, int value) {
   const uint32_t units = ct_pack_units(c->value[value].rows, c->value[value].cols);
   const uint32_t tiles = (units + CT_F32_TILE_UNITS - 1) / CT_F32_TILE_UNITS;
   const int index = ct_value_new(c, tiles * CT_TILE, CT_TILE);
-  if (!c->error) c->value[index].need[CT_KEEP_F32] = true;
+  if (!c->error) for_host(c, index);
   return index;
 }
 
@@ -280,7 +281,7 @@ static void add_sum(struct ct_compiler *c, size_t product, struct ct_kept *k) {
   if (!momentum || k->sums == CT_KEPT_SUMS) return;
   const int sum = ct_value_new(c, 1, c->value[w.dy].cols);
   if (c->error) return;
-  c->value[sum].need[CT_KEEP_F32] = true;
+  for_host(c, sum);
   struct ct_net_step *s = add_step(c, CT_STEP_SUM_ROWS, w.node, w.order + 1);
   s->again = s->looks = true;
   s->x = w.dy;

@@ -436,6 +436,23 @@ static void name_arguments(struct ct_compiled *o) {
     o->argument[o->scalar[i].reg - 1] = (struct ct_argument){CT_ARGUMENT_SCALAR, 0, i};
 }
 
+#include <stdio.h>
+static void dump(struct ct_compiler *c) {
+  if (!getenv("CT_DUMP")) return;
+  uint64_t best = 0; int at = 0;
+  for (int o = 0; o < (int)c->steps; ++o) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < c->values; ++i) { const struct ct_val *v = &c->value[i];
+      if (v->place == CT_VALUE_ARENA && v->within == CT_NO_VALUE && v->first <= o && v->last >= o && v->first >= 0) sum += units_of(v); }
+    if (sum > best) { best = sum; at = o; }
+  }
+  for (size_t i = 0; i < c->steps; ++i) fprintf(stderr, "step %d kind %d node %s op %s %s\n", c->step[i].order, c->step[i].kind, c->step[i].node->name, c->step[i].node->op->name, c->step[i].again ? "again" : "");
+  fprintf(stderr, "peak %llu of %llu at %d\n", (unsigned long long)best*16, (unsigned long long)c->out->arena*16, at);
+  for (size_t i = 0; i < c->values; ++i) { const struct ct_val *v = &c->value[i];
+    if (v->place == CT_VALUE_ARENA && v->within == CT_NO_VALUE && v->first <= at && v->last >= at && v->first >= 0)
+      fprintf(stderr, "  value %zu %s %u x %u need %d%d%d fmt %d life %d..%d bytes %llu\n", i, v->tensor ? c->g->tensor[v->tensor]->name : "-", v->rows, v->cols, v->need[0], v->need[1], v->need[2], v->format, v->first, v->last, (unsigned long long)units_of(v)*16); }
+}
+
 void ct_compile_places(struct ct_compiler *c) {
   for (size_t t = 1; t <= c->g->tensors; ++t)
     replace(c, t);
@@ -448,6 +465,7 @@ void ct_compile_places(struct ct_compiler *c) {
   settle_all(c);
   if (!c->error) ct_compile_kept(c);
   if (!c->error) put_all(c);
+  dump(c);
   if (!c->error) ct_compile_kept_places(c);
   for (size_t t = 1; t <= c->g->tensors && !c->error; ++t)
     describe(c, t);

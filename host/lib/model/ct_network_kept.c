@@ -157,22 +157,20 @@ static int count_groups(ct_network *n, struct seen *s, const struct ct_kept *k) 
 }
 
 static uint64_t index_at(const ct_network *n, const struct ct_kept *k) {
-  return n->shared->arena[CT_TRAINING] + (uint64_t)k->index.at * CT_UNIT;
+  return n->own.lasting + (uint64_t)k->index.at * CT_UNIT;
 }
 
 /* The mean of a momentum's magnitudes; the mean over columns of delta's squares. */
 static int mean_of(ct_network *n, const struct ct_kept_sum *sum, double *momentum, double *delta) {
   const struct ct_gtensor *t = n->graph->tensor[sum->momentum];
-  struct ct_regions at = n->own;
-  at.arena = n->shared->arena[CT_TRAINING];
   const size_t cols = sum->delta.cols, count = t->elements > cols ? t->elements : cols;
   float *x = malloc(count * sizeof *x);
   if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a momentum");
-  int err = ct_network_get(n, &at, &sum->delta, x);
+  int err = ct_network_get(n, &n->own, &sum->delta, x);
   *delta = *momentum = 0;
   for (size_t i = 0; i < cols && !err; ++i)
     *delta += (double)x[i] / (double)cols;
-  if (!err) err = ct_network_get_tensor(n, &at, &n->compiled.lay[sum->momentum], x);
+  if (!err) err = ct_network_get_tensor(n, &n->own, &n->compiled.lay[sum->momentum], x);
   for (size_t i = 0; i < t->elements && !err; ++i)
     *momentum += (x[i] < 0 ? -(double)x[i] : (double)x[i]) / (double)t->elements;
   free(x);
