@@ -129,8 +129,10 @@ struct ct_mask {
  * CT_ARG_BOUND, from bit 4 on, in place of what that argument has as a rule. */
 enum { CT_ARG_BOUND = CT_ARG_FIRST, CT_KEPT_SUMS = 4 };
 
-/* A weight whose gradient is made of it: what the bound follows. */
+/* A weight whose gradient is made of it: what the bound follows. That may be the scale of what
+ * normalises it. */
 struct ct_kept_sum {
+  int variance;        /* the state that has the variance of its columns; 0: a plain product */
   int momentum;        /* the state that has its momentum, or its mean */
   struct ct_mat delta; /* sums of squares of the other operand, column by column: FP32 */
 };

@@ -274,30 +274,49 @@ static int momentum_of(const struct ct_compiler *c, int gradient) {
   return 0;
 }
 
-/* A weight's gradient from the value and another one, whose squares are summed behind it. */
-static void add_sum(struct ct_compiler *c, size_t product, struct ct_kept *k) {
-  const struct ct_net_step w = c->step[product];
-  const int momentum = momentum_of(c, w.node->out[0]);
-  if (!momentum || k->sums == CT_KEPT_SUMS) return;
-  const int sum = ct_value_new(c, 1, c->value[w.dy].cols);
+/* The squares of delta, which is there behind step `at`, are summed for the host. */
+static void add_sum(struct ct_compiler *c, struct ct_kept *k, size_t at, int delta,
+                    struct ct_kept_sum of) {
+  if (!of.momentum || k->sums == CT_KEPT_SUMS) return;
+  const int sum = ct_value_new(c, 1, c->value[delta].cols);
   if (c->error) return;
   for_host(c, sum);
-  struct ct_net_step *s = add_step(c, CT_STEP_SUM_ROWS, w.node, w.order + 1);
+  struct ct_net_step *s = add_step(c, CT_STEP_SUM_ROWS, c->step[at].node, c->step[at].order + 1);
   s->again = s->looks = true;
-  s->x = w.dy;
+  s->x = delta;
   s->sum = (struct ct_sum_rows){.squares = true, .scale = 1};
   s->y = ct_step_makes(c, s, sum);
-  k->sum[k->sums++] = (struct ct_kept_sum){
-      .momentum = momentum,
-      .delta = {.rows = 1,
-                .cols = c->value[w.dy].cols,
-                .keep[CT_KEEP_F32] = {.at = (uint32_t)sum}}}; /* until places are known */
+  of.delta = (struct ct_mat){.rows = 1,
+                             .cols = c->value[delta].cols,
+                             .keep[CT_KEEP_F32] = {.at = (uint32_t)sum}}; /* until places are known */
+  k->sum[k->sums++] = of;
 }
 
-static void add_sums(struct ct_compiler *c, int copy) {
+/* A weight's gradient from the value and another one. */
+static void add_product(struct ct_compiler *c, struct ct_kept *k, size_t i) {
+  const int gradient = c->step[i].node->out[0];
+  add_sum(c, k, i, c->step[i].dy, (struct ct_kept_sum){.momentum = momentum_of(c, gradient)});
+}
+
+/* The gradient of a scale from the value, which the node normalises, and its result's gradient. */
+static void add_norm(struct ct_compiler *c, struct ct_kept *k, const struct ct_gnode *n) {
+  const int delta = c->value_of[c->g->tensor[n->out[0]]->gradient];
+  const int scale = c->g->tensor[n->in[1]]->gradient;
+  if (delta == CT_NO_VALUE || c->value[delta].step == CT_FROM_START || scale <= 0) return;
+  add_sum(c, k, (size_t)c->value[delta].step, delta,
+          (struct ct_kept_sum){.momentum = momentum_of(c, scale), .variance = n->in[4]});
+}
+
+/* What its bound follows: a value that something else is made of, too, has no bound. */
+static void add_sums(struct ct_compiler *c, int value, int copy) {
   struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
   for (size_t i = 0, steps = c->steps; i < steps && !c->error; ++i)
-    if (c->step[i].kind == CT_STEP_CONV_WEIGHTS && c->step[i].x == copy) add_sum(c, i, k);
+    if (c->step[i].kind == CT_STEP_CONV_WEIGHTS && c->step[i].x == copy) add_product(c, k, i);
+  for (size_t i = 0; i < c->g->nodes && !c->error; ++i) {
+    const struct ct_gnode *n = c->g->node[i];
+    if (!strcmp(n->op->name, "batch_norm_train") && c->value_of[n->in[0]] == value)
+      add_norm(c, k, n);
+  }
 }
 
 static void compress(struct ct_compiler *c, int value, const struct readers *r, enum ct_keep way) {
@@ -318,7 +337,7 @@ static void compress(struct ct_compiler *c, int value, const struct readers *r, 
   s->x = index;
   s->way = way;
   s->y = ct_step_makes(c, s, copy);
-  if (!c->error) add_sums(c, copy);
+  if (!c->error) add_sums(c, value, copy);
 }
 
 static void refuse(struct ct_compiler *c, int value) {

@@ -99,9 +99,13 @@ void ct_kept_leave(ct_device *dev, struct ct_shared *s) {
  * deviation e * sqrt(R / 3) * ||delta||, R the part of values that are not 0. It shall be s of the mean
  * of the weight's momentum, and e half of the largest value at most: where gradients vanish it would
  * grow beyond all bounds. (docs/compression.md)
+ *
+ * Where it is normalised over the batch, and the weight is the scale, delta is divided by the deviation of
+ * its column, and zeros are numbers as all others.
  */
 
 enum { FIRST_STEPS = 20 };
+static const double LEAST_VARIANCE = 1e-5;
 
 bool ct_kept_looks(const ct_network *n, uint64_t step) {
   return keeps(n) && n->kept_error > 0 && (step < FIRST_STEPS || step % n->refresh == 0);
@@ -160,6 +164,18 @@ static uint64_t index_at(const ct_network *n, const struct ct_kept *k) {
   return n->own.lasting + (uint64_t)k->index.at * CT_UNIT;
 }
 
+/* Columns by the variance that they are divided by. */
+static int normalise(ct_network *n, const struct ct_kept_sum *sum, float *delta) {
+  const size_t cols = sum->delta.cols;
+  float *x = malloc(cols * sizeof *x);
+  if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a variance");
+  const int err = ct_network_get_tensor(n, &n->own, &n->compiled.lay[sum->variance], x);
+  for (size_t i = 0; i < cols && !err; ++i)
+    delta[i] = (float)((double)delta[i] / ((double)x[i] + LEAST_VARIANCE));
+  free(x);
+  return err;
+}
+
 /* The mean of a momentum's magnitudes; the mean over columns of delta's squares. */
 static int mean_of(ct_network *n, const struct ct_kept_sum *sum, double *momentum, double *delta) {
   const struct ct_gtensor *t = n->graph->tensor[sum->momentum];
@@ -167,6 +183,7 @@ static int mean_of(ct_network *n, const struct ct_kept_sum *sum, double *momentu
   float *x = malloc(count * sizeof *x);
   if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a momentum");
   int err = ct_network_get(n, &n->own, &sum->delta, x);
+  if (!err && sum->variance) err = normalise(n, sum, x);
   *delta = *momentum = 0;
   for (size_t i = 0; i < cols && !err; ++i)
     *delta += (double)x[i] / (double)cols;
@@ -201,9 +218,10 @@ static int look_at(ct_network *n, struct seen *s, size_t i) {
                     : CT_OK;
   if (err || !k->sums) return err;
   err = count_groups(n, s, k);
-  const double part = (double)s->nonzero / ((double)k->rows * k->cols);
+  const double nonzero = (double)s->nonzero / ((double)k->rows * k->cols);
   double least = s->largest * s->largest / 4;
   for (unsigned j = 0; j < k->sums && !err; ++j) {
+    const double part = k->sum[j].variance ? 1 : nonzero;
     double momentum = 0, delta = 0;
     err = mean_of(n, &k->sum[j], &momentum, &delta);
     const double error = n->kept_error * momentum, square = error * error / (part / 3 * delta);
