@@ -237,6 +237,11 @@ static struct ct_net_step *add_step(struct ct_compiler *c, enum ct_step_kind kin
   return s;
 }
 
+static const char *name_of(const struct ct_compiler *c, int value) {
+  const struct ct_val *v = &c->value[value];
+  return v->tensor ? c->g->tensor[v->tensor]->name : c->step[v->step].node->name;
+}
+
 static void note_kept(struct ct_compiler *c, int value, int index) {
   struct ct_compiled *o = c->out;
   const struct ct_val *v = &c->value[value];
@@ -246,7 +251,7 @@ static void note_kept(struct ct_compiler *c, int value, int index) {
     return;
   }
   o->kept[o->kepts++] = (struct ct_kept){
-      .tensor = v->tensor ? c->g->tensor[v->tensor]->name : c->step[v->step].node->name,
+      .tensor = name_of(c, value),
       .rows = v->rows,
       .cols = v->cols,
       .index = {.at = (uint32_t)index}}; /* until places are known */
@@ -341,16 +346,16 @@ static void compress(struct ct_compiler *c, int value, const struct readers *r, 
 }
 
 static void refuse(struct ct_compiler *c, int value) {
-  const struct ct_val *v = &c->value[value];
-  const char *name = v->tensor ? c->g->tensor[v->tensor]->name : "a tensor";
+  const char *name = name_of(c, value);
   if (!c->options->compress)
     ct_compile_fail(c, CT_ERR_UNSUPPORTED,
-                    "%s is to be kept compressed, which this device cannot do: it was made without "
-                    "that. Keep it in HBFP8",
+                    "what %s makes is to be kept compressed, which this device cannot do: it was made "
+                    "without that. Keep it in HBFP8",
                     name);
   else if (c->options->members)
     ct_compile_fail(c, CT_ERR_UNSUPPORTED,
-                    "%s is to be kept compressed: networks of several members cannot do that",
+                    "what %s makes is to be kept compressed: networks of several members cannot do "
+                    "that",
                     name);
 }
 

@@ -85,7 +85,7 @@ static int make_room(ct_network *n) {
     err = ct_network_alloc(n, c->external[i].units * (c->external[i].shared ? 1 : n->members),
                            &n->base.external[c->external[i].reg - CT_ARG_FIRST]);
   n->own = n->base;
-  return err ? err : ct_kept_open(n, n->page_bytes);
+  return err ? err : ct_kept_open(n);
 }
 
 static int put_constant(ct_network *n, const struct ct_regions *r, const struct ct_constant *k) {
@@ -243,7 +243,7 @@ static int build(ct_network *n, const ct_graph *graph, const struct ct_network_o
   n->kernels = (o && o->kernels) || n->members > 1;
   n->kept_error = o ? o->error : 0;
   n->refresh = o && o->refresh ? o->refresh : REFRESH;
-  n->page_bytes = o ? o->pages : 0;
+  n->page_bits = o && o->bits ? o->bits : CT_KEPT_BITS;
   n->common = o && o->shared;
   n->member = calloc(n->members, sizeof *n->member);
   const ct_network *like = o ? o->like : NULL;
@@ -274,6 +274,8 @@ static int check_options(ct_device *dev, const struct ct_network_options *o) {
                    CT_MEMBERS);
   if (!(o->error >= 0 && o->error <= 1))
     return ct_fail(dev, CT_ERR_ARG, "an error of %g: 0 to 1 of the momentum", o->error);
+  if (o->bits > CT_KEPT_BITS)
+    return ct_fail(dev, CT_ERR_ARG, "pages for %u bits a number: 1..%d", o->bits, CT_KEPT_BITS);
   const int err = o->like ? ct_check_network(o->like) : CT_OK;
   if (err) return err;
   if (o->like && o->like->dev != dev)

@@ -38,7 +38,8 @@ struct ct_regions {
   uint64_t external[CT_EXTERNALS];
 };
 
-enum { CT_PAGE_BYTES = 4096 };
+/* Pages for so many bits a number suffice whatever is stored. */
+enum { CT_PAGE_BYTES = 4096, CT_KEPT_BITS = 12 };
 
 /* Members whose arenas exist: as many run in a job at once. */
 enum { CT_MEMBERS = 256, CT_MEMBERS_AT_ONCE = 8 };
@@ -94,7 +95,7 @@ struct ct_network {
   uint8_t *bound;                   /* of what is kept compressed, for the next run */
   double kept_error;                /* struct ct_network_options.error, .refresh */
   uint32_t refresh;
-  uint64_t page_bytes;
+  uint32_t page_bits;
   struct ct_copies copies;          /* that publish for this network; made when needed */
   uint32_t numbered;                /* highest number that a version has had */
   uint64_t seed;                    /* of dropout */
@@ -239,8 +240,8 @@ struct ct_regions ct_network_member_at(const struct ct_network *n, uint32_t memb
 
 /* ---- ct_network_kept.c ---- */
 
-/* Pages and bounds, if something is kept compressed. bytes: for pages; 0: what always suffices. */
-int ct_kept_open(ct_network *n, uint64_t bytes);
+/* Pages and bounds, if something is kept compressed. */
+int ct_kept_open(ct_network *n);
 /* The last network of the same programs is gone. */
 void ct_kept_leave(ct_device *dev, struct ct_shared *shared);
 /* A run in that queue begins; it has been submitted; how one has ended. */

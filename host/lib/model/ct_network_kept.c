@@ -18,25 +18,24 @@
 #include "ct_graph_impl.h"
 #include "ct_network.h"
 
-enum { GROUP_UNITS = 70, PAGE_UNITS = CT_PAGE_BYTES / CT_UNIT };
-
 static bool keeps(const ct_network *n) {
   return n->compiled.kepts > 0;
 }
 
 /* ---- Pages --------------------------------------------------------------------------------- */
 
-/* A page is left when the next group does not fit: at least so much of it is full then. What others
- * have begun, and are not through with, is a page more. */
-static uint64_t pages_of(const struct ct_kept *k) {
-  const uint64_t full = PAGE_UNITS - GROUP_UNITS + 1;
-  return (ct_pack_groups(k->rows, k->cols) * (uint64_t)GROUP_UNITS + full - 1) / full + 1;
+static uint64_t values_of(const struct ct_kept *k) {
+  return (uint64_t)ct_tiles(k->rows) * ct_tiles(k->cols) * CT_TILE * CT_TILE;
 }
 
+/* For so many bits a number, and one more for each tensor, since pages have several. A page is left when
+ * the next group does not fit, so 187 of its 256 units are full at least: groups of 70 units for 1024
+ * numbers that never become smaller take 12 bits each. */
 static uint64_t most_pages(const ct_network *n) {
-  uint64_t pages = 1;
+  const uint64_t page_bits = (uint64_t)8 * CT_PAGE_BYTES;
+  uint64_t pages = n->compiled.kepts;
   for (size_t i = 0; i < n->compiled.kepts; ++i)
-    pages += pages_of(&n->compiled.kept[i]);
+    pages += (values_of(&n->compiled.kept[i]) * n->page_bits + page_bits - 1) / page_bits;
   return pages;
 }
 
@@ -44,20 +43,16 @@ static int set(ct_network *n, uint32_t creg, uint32_t value) {
   return ct_reg_write(n->dev, ct_queue_reg(CT_TRAINING, creg), value);
 }
 
-static int check_pages(ct_network *n, uint64_t bytes, uint64_t *pages) {
+static int check_pages(ct_network *n, uint64_t *pages) {
   *pages = most_pages(n);
-  if (bytes && bytes / CT_PAGE_BYTES < *pages) *pages = bytes / CT_PAGE_BYTES;
   if (n->dev->pages)
     return ct_fail(n->dev, CT_ERR_BUSY,
                    "another network keeps its activations compressed, and the device has pages for "
                    "one: free that network first, or keep those of this one in HBFP8");
-  if (*pages == 0)
-    return ct_fail(n->dev, CT_ERR_ARG, "%llu bytes for what is kept compressed: a page has %d",
-                   (unsigned long long)bytes, CT_PAGE_BYTES);
   if (*pages <= CT_COMP_PAGES) return CT_OK;
   return ct_fail(n->dev, CT_ERR_NO_SPACE,
-                 "what is kept compressed may take %llu pages, the device has at most %d: say how "
-                 "many bytes there are to be",
+                 "what is kept compressed may take %llu pages, the device has at most %d: allow for "
+                 "fewer bits a number, or take smaller batches",
                  (unsigned long long)*pages, CT_COMP_PAGES);
 }
 
@@ -66,10 +61,10 @@ static uint64_t first_page(const struct ct_shared *s) {
   return (s->pages + CT_PAGE_BYTES - 1) / CT_PAGE_BYTES * CT_PAGE_BYTES;
 }
 
-static int open_pages(ct_network *n, uint64_t bytes) {
+static int open_pages(ct_network *n) {
   struct ct_shared *s = n->shared;
   uint64_t pages;
-  int err = check_pages(n, bytes, &pages);
+  int err = check_pages(n, &pages);
   if (!err) err = ct_mem_alloc(n->dev, (pages + 1) * CT_PAGE_BYTES, &s->pages);
   if (err) return err;
   n->dev->pages = s;
@@ -78,11 +73,22 @@ static int open_pages(ct_network *n, uint64_t bytes) {
   return err ? err : set(n, CT_CREG_ARENA_PAGES, s->page_count);
 }
 
-int ct_kept_open(ct_network *n, uint64_t bytes) {
+enum { LOSSLESS = 9, UNIT = 136 };
+
+/* Until gradients have been looked at nothing is lost, unless there are too few pages for that: then
+ * numbers are taken to be about 1, so that steps of this size need as many bits as there are. */
+static void begin_bounds(ct_network *n) {
+  const bool few = n->kept_error > 0 && n->page_bits < LOSSLESS;
+  for (size_t i = 0; few && i < n->compiled.kepts; ++i)
+    if (n->compiled.kept[i].sums) n->bound[i] = (uint8_t)(UNIT - n->page_bits);
+}
+
+int ct_kept_open(ct_network *n) {
   if (!keeps(n)) return CT_OK;
   n->bound = calloc(n->compiled.kepts, sizeof *n->bound);
   if (!n->bound) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for the network");
-  return n->shared->pages ? CT_OK : open_pages(n, bytes);
+  begin_bounds(n);
+  return n->shared->pages ? CT_OK : open_pages(n);
 }
 
 void ct_kept_leave(ct_device *dev, struct ct_shared *s) {
@@ -334,7 +340,7 @@ int ct_network_kept(ct_network *n, size_t index, struct ct_network_kept *kept) {
   if (err) return err;
   *kept = (struct ct_network_kept){
       .tensor = k->tensor,
-      .values = (uint64_t)ct_tiles(k->rows) * ct_tiles(k->cols) * CT_TILE * CT_TILE,
+      .values = values_of(k),
       .bound = n->bound[index]};
   if (!n->steps) return CT_OK;
   uint64_t units = 0;

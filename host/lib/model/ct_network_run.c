@@ -145,8 +145,8 @@ static int say_why(struct run *r, int err) {
   return ct_fail(r->n->dev, err, "the device ended a job of %s (%s): %s (%s, address 0x%" PRIx32 ")%s",
                  stage->node, stage->op, ct_code_text(r->bad.code), ct_code_name(r->bad.code),
                  r->bad.address,
-                 full ? ". The pages for what is kept compressed are full: give the network more "
-                        "bytes for them, allow a larger error, or take smaller batches"
+                 full ? ". The pages for what is kept compressed are full: have pages for "
+                        "more bits a number, allow a larger error, or take smaller batches"
                       : "");
 }
 

@@ -18,6 +18,7 @@ CT_FEATURE_FUNCTIONS = 4
 CT_FEATURE_PARITY = 8
 CT_FEATURE_REQUESTS = 16
 CT_FEATURE_CONVOLUTION = 32
+CT_FEATURE_COMPRESSION = 64
 CT_NO_CYCLE = 18446744073709551615
 CT_MAX_LAYERS = 16
 CT_NO_WAIT = 0
@@ -136,10 +137,13 @@ class Policy(enum.IntEnum):
 class Format(enum.IntEnum):
     """enum ct_format."""
 
-    FP32 = 0
-    HBFP8 = 1
-    HBFP6 = 2
-    HBFP4 = 3
+    FORMAT_FP32 = 0
+    FORMAT_HBFP8 = 1
+    FORMAT_HBFP6 = 2
+    FORMAT_HBFP4 = 3
+    FORMAT_RECOMPUTE = 4
+    FORMAT_COMPRESSED = 5
+    FORMATS = 6
 
 
 class Role(enum.IntEnum):
@@ -592,6 +596,9 @@ class ct_network_options(ctypes.Structure):
     like: int | None
     members: int
     shared: bool
+    refresh: int
+    error: float
+    pages: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -602,7 +609,10 @@ class ct_network_options(ctypes.Structure):
         ("like", ctypes.c_void_p),
         ("members", ctypes.c_uint32),
         ("shared", ctypes.c_bool),
-        ("reserved", ctypes.c_size_t * 5),
+        ("refresh", ctypes.c_uint32),
+        ("error", ctypes.c_double),
+        ("pages", ctypes.c_uint64),
+        ("reserved", ctypes.c_size_t * 2),
     ]
 
 
@@ -645,7 +655,8 @@ class ct_network_info(ctypes.Structure):
     together: int
     members: int
     frame_bytes: int
-    reserved: ctypes.Array[ctypes.c_size_t]
+    pages: int
+    pages_most: int
 
     _fields_ = [
         ("seed", ctypes.c_uint64),
@@ -662,7 +673,8 @@ class ct_network_info(ctypes.Structure):
         ("together", ctypes.c_uint32),
         ("members", ctypes.c_uint32),
         ("frame_bytes", ctypes.c_uint64),
-        ("reserved", ctypes.c_size_t * 1),
+        ("pages", ctypes.c_uint64),
+        ("pages_most", ctypes.c_uint64),
     ]
 
 
@@ -705,6 +717,24 @@ class ct_network_stage(ctypes.Structure):
         ("beside", ctypes.c_uint64),
         ("round", ctypes.c_uint32),
         ("reserved", ctypes.c_size_t * 1),
+    ]
+
+
+class ct_network_kept(ctypes.Structure):
+    """struct ct_network_kept."""
+
+    tensor: int | None
+    values: int
+    bytes: int
+    bound: int
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("tensor", ctypes.c_void_p),
+        ("values", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("bound", ctypes.c_uint32),
+        ("reserved", ctypes.c_size_t * 4),
     ]
 
 
@@ -1253,6 +1283,8 @@ class Library:
     ct_network_set_epochs: Callable[..., None]
     ct_network_stages: Callable[..., int]
     ct_network_stage: Callable[..., int]
+    ct_network_kept: Callable[..., int]
+    ct_network_keep_within: Callable[..., int]
     ct_array_create: Callable[..., int]
     ct_array_free: Callable[..., None]
     ct_array_join: Callable[..., int]
@@ -1427,6 +1459,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_network_set_epochs": (None, [ctypes.c_void_p, ctypes.c_uint64]),
     "ct_network_stages": (ctypes.c_size_t, [ctypes.c_void_p]),
     "ct_network_stage": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ct_network_stage)]),
+    "ct_network_kept": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ct_network_kept)]),
+    "ct_network_keep_within": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint32]),
     "ct_array_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_array_options), ctypes.POINTER(ctypes.c_void_p)]),
     "ct_array_free": (None, [ctypes.c_void_p]),
     "ct_array_join": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_member), ctypes.c_void_p]),

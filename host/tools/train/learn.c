@@ -47,7 +47,7 @@ static void take_layers(void *input, const char *arg, const struct argp_state *s
 
 static void take_keep(void *input, const char *arg, const struct argp_state *state) {
   struct learn *l = input;
-  l->keep = asked_take_format(arg, state);
+  l->keep = asked_take_keep(arg, state);
 }
 
 static void take_memory(void *input, const char *arg, const struct argp_state *state) {
@@ -181,7 +181,7 @@ int learn_open(struct learn *l, struct ct_dataset *ds) {
   if (l->model && l->layers)
     return cli_fail("--model and --layers: one of them says what the network is");
   if (l->accumulate > 1 && !l->model) return cli_fail("--accumulate is for networks: give --model");
-  if (l->keep && !l->model) return cli_fail("--keep is for networks: give --model");
+  if (l->keep.format && !l->model) return cli_fail("--keep is for networks: give --model");
   if (l->memory && !l->model) return cli_fail("--memory is for networks: give --model");
   if (l->memory && l->batch) return cli_fail("--memory and --batch: one of them says the batch");
   if (learn_check_model(l->model)) return 1;
