@@ -343,7 +343,7 @@ static const struct {
     R(bad_rate, CT_ERR_ARG, "(rate): attribute rate is NaN"),
     R(bad_floor, CT_ERR_ARG, "the schedule's floor 2 is above its rate 1"),
     R(bad_optimiser, CT_ERR_ARG, "there is no optimiser 7"),
-    R(no_network, CT_ERR_NOT_FOUND, "there is no network alexnet: lenet5, resnet8 or resnet20"),
+    R(no_network, CT_ERR_NOT_FOUND, "there is no network alexnet: lenet5, resnet8, resnet20 or vgg"),
     R(network_of_none, CT_ERR_ARG,
       "tensor x of shape 0x32x32x3: the batch (its first dimension) is 0"),
     R(network_too_large, CT_ERR_ARG, "more than 2^34 elements"),

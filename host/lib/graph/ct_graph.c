@@ -183,7 +183,7 @@ static int check_new_tensor(ct_graph *g, const struct ct_new_tensor *t) {
                          "tensor %.80s: an input, label, weight, state or activation can be "
                          "declared, not role %d",
                          name, (int)t->role);
-  if (t->format < CT_FORMAT_FP32 || t->format >= CT_FORMATS)
+  if (t->format < CT_FORMAT_FP32 || t->format > CT_FORMAT_COMPRESSED)
     return ct_graph_fail(g, CT_ERR_ARG, "tensor %.80s: there is no format %d", name,
                          (int)t->format);
   if (t->initial < CT_INITIAL_ZEROS || t->initial > CT_INITIAL_HE)
@@ -229,7 +229,7 @@ int ct_graph_set_format(ct_graph *g, int tensor, enum ct_format format) {
   int err = ct_graph_open(g);
   if (!err) err = ct_graph_has(g, tensor, "a format");
   if (err) return err;
-  if (format < CT_FORMAT_FP32 || format >= CT_FORMATS)
+  if (format < CT_FORMAT_FP32 || format > CT_FORMAT_COMPRESSED)
     return ct_graph_fail(g, CT_ERR_ARG, "tensor %s: there is no format %d", g->tensor[tensor]->name,
                          (int)format);
   g->tensor[tensor]->format = format;

@@ -137,13 +137,12 @@ class Policy(enum.IntEnum):
 class Format(enum.IntEnum):
     """enum ct_format."""
 
-    FORMAT_FP32 = 0
-    FORMAT_HBFP8 = 1
-    FORMAT_HBFP6 = 2
-    FORMAT_HBFP4 = 3
-    FORMAT_RECOMPUTE = 4
-    FORMAT_COMPRESSED = 5
-    FORMATS = 6
+    FP32 = 0
+    HBFP8 = 1
+    HBFP6 = 2
+    HBFP4 = 3
+    RECOMPUTE = 4
+    COMPRESSED = 5
 
 
 class Role(enum.IntEnum):
@@ -596,9 +595,9 @@ class ct_network_options(ctypes.Structure):
     like: int | None
     members: int
     shared: bool
+    bits: int
     refresh: int
     error: float
-    pages: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -609,9 +608,9 @@ class ct_network_options(ctypes.Structure):
         ("like", ctypes.c_void_p),
         ("members", ctypes.c_uint32),
         ("shared", ctypes.c_bool),
+        ("bits", ctypes.c_uint32),
         ("refresh", ctypes.c_uint32),
         ("error", ctypes.c_double),
-        ("pages", ctypes.c_uint64),
         ("reserved", ctypes.c_size_t * 2),
     ]
 

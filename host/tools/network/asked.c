@@ -52,7 +52,7 @@ static bool take_error(const char *arg, struct asked_keep *keep) {
 
 struct asked_keep asked_take_keep(const char *arg, const struct argp_state *state) {
   struct asked_keep keep = {.format = CT_FORMAT_FP32};
-  for (size_t f = 0; f < CT_FORMATS; ++f) {
+  for (size_t f = 0; f < sizeof formats / sizeof *formats; ++f) {
     const size_t length = strlen(formats[f]);
     keep.format = (enum ct_format)f;
     if (!strcmp(arg, formats[f]) && f != CT_FORMAT_COMPRESSED) return keep;

@@ -293,7 +293,7 @@ static void take_memory(void *input, const char *arg, const struct argp_state *s
 
 static void need_model(void *input, const struct argp_state *state) {
   const struct options *o = input;
-  if (!o->model) argp_error(state, "which network? lenet5, resnet8, resnet20 or a file");
+  if (!o->model) argp_error(state, "which network? lenet5, resnet8, resnet20, vgg or a file");
 }
 
 int verb_explain(int argc, char **argv) {
@@ -313,7 +313,7 @@ int verb_explain(int argc, char **argv) {
       .doc =
           "Shows what each layer of a network costs on a device: cycles expected and measured, "
           "how much of the array is used, bytes moved, and what bounds it. MODEL is lenet5, "
-          "resnet8, resnet20 or a file of a network that train has saved."
+          "resnet8, resnet20, vgg or a file of a network that train has saved."
           "\vExample:\n  coltrain explain lenet5 --batch 4 --train\n"};
   struct options o = {.device = CLI_DEVICE, .seed = 1};
   struct study s = {.o = &o};
