@@ -29,6 +29,7 @@
 //   Contexts    2; 1: inference alone, without a training context and without a scheduler (FEATURES bit 1, training, is 0; registers and counters of
 //               context 1, POLICY and FLOOR read 0): what a core without co-location would be
 //   Conv        1: convolutions by walks (WPIX, WTAP, MM with Walk); 0: they are illegal, and FEATURES bit 5 is 0
+//   Compress    1: LD and ST of context 1 can compress (Comp; docs/compression.md); 0: such commands are illegal, FEATURES bit 6 is 0
 //   Batcher     1: requests become batches in hardware (ct_batch); 0: FEATURES bit 4 is 0, the registers from 0x300 read 0
 
 `default_nettype none
@@ -44,7 +45,8 @@ module ct_core #(
   parameter int unsigned PackDsp    = 0,
   parameter int unsigned Conv       = 1,
   parameter int unsigned Batcher    = 1,
-  parameter int unsigned Contexts   = 2
+  parameter int unsigned Contexts   = 2,
+  parameter int unsigned Compress   = 0
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -157,9 +159,13 @@ module ct_core #(
   logic [7:0]            flip_bit, peek_exp;
   logic [127:0]          peek_data;
   logic [2*Counters-1:0] ev;
+  logic                  arena_reset;
+  logic [31:0]           arena_base;
+  logic [ct_pkg::CompPageW:0] arena_pages, arena_held, arena_most;
 
   ct_regs #(
-    .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .ClockHz(ClockHz), .DramMib(DramMib), .Batcher(Batcher), .Conv(Conv), .Contexts(Contexts)
+    .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .ClockHz(ClockHz), .DramMib(DramMib), .Batcher(Batcher), .Conv(Conv), .Contexts(Contexts),
+    .Compress(Compress)
   ) u_regs (
     .clk_i, .rst_ni,
     .s_axil_awvalid_i, .s_axil_awready_o, .s_axil_awaddr_i,
@@ -192,6 +198,11 @@ module ct_core #(
     .wr_limit_o    (wr_limit),
     .spm_base_o    (spm_base),
     .spm_size_o    (spm_size),
+    .arena_reset_o (arena_reset),
+    .arena_base_o  (arena_base),
+    .arena_pages_o (arena_pages),
+    .arena_held_i  (arena_held),
+    .arena_most_i  (arena_most),
     .tail_i        (tail),
     .head_i        (head),
     .status_i      (status),
@@ -256,7 +267,7 @@ module ct_core #(
   logic [127:0]            fetch_rdata;
   logic [7:0]              gat_row;
 
-  ct_contexts #(.QueueDepth(QueueDepth), .Conv(Conv), .Batcher(Batcher), .Contexts(Contexts)) u_contexts (
+  ct_contexts #(.QueueDepth(QueueDepth), .Conv(Conv), .Batcher(Batcher), .Contexts(Contexts), .Compress(Compress)) u_contexts (
     .clk_i,
     .rst_ni (core_rst_n),
     .policy_i (policy), .freeze_i (freeze), .hold_i (hold), .drain_limit_i (drain_limit), .cycle_i (cycle), .cycle_next_i (cycle_next),
@@ -279,12 +290,14 @@ module ct_core #(
   // ---- Units ------------------------------------------------------------------------------------------------------------------
 
   ct_units #(
-    .Cols(Cols), .VpuLanes(VpuLanes), .FnLanes(FnLanes), .SpmWords(SpmWords), .PackDsp(PackDsp), .Conv(Conv), .Batcher(Batcher)
+    .Cols(Cols), .VpuLanes(VpuLanes), .FnLanes(FnLanes), .SpmWords(SpmWords), .PackDsp(PackDsp), .Conv(Conv), .Batcher(Batcher),
+    .Compress((Contexts == 2) ? Compress : 0)
   ) u_units (
     .clk_i,
     .rst_ni (core_rst_n),
     .qos_i (qos), .freeze_i (freeze), .train_cap_i (train_cap), .rd_base_i (rd_base), .rd_limit_i (rd_limit), .wr_base_i (wr_base),
-    .wr_limit_i (wr_limit), .spm_base_i (spm_base), .spm_size_i (spm_size), .flip_arm_i (flip_arm), .flip_addr_i (flip_addr), .flip_bit_i (flip_bit),
+    .wr_limit_i (wr_limit), .spm_base_i (spm_base), .spm_size_i (spm_size), .arena_reset_i (arena_reset), .arena_base_i (arena_base),
+    .arena_pages_i (arena_pages), .arena_held_o (arena_held), .arena_most_o (arena_most), .flip_arm_i (flip_arm), .flip_addr_i (flip_addr), .flip_bit_i (flip_bit),
     .peek_i (peek), .peek_addr_i (peek_addr), .peek_vld_o (peek_vld), .peek_data_o (peek_data), .peek_exp_o (peek_exp), .peek_perr_o (peek_perr),
     .cmd_valid_i (cmd_valid), .cmd_i (cmd), .cmd_ready_o (cmd_ready), .sem_nz_i (sem_nz), .sem_dec_o (sem_dec), .sem_inc_o (sem_inc), .idle_o (idle),
     .ld_quiet_o (ld_quiet), .st_quiet_o (st_quiet), .flush_i (flush), .abandon_i (abandon), .st_seal_i (st_seal), .st_old_o (st_old),

@@ -6,7 +6,7 @@
 // Probe       see ct_core.
 //
 // Parameters
-//   Cols, VpuLanes, FnLanes, SpmWords, PackDsp, Conv, Batcher   as ct_core
+//   Cols, VpuLanes, FnLanes, SpmWords, PackDsp, Conv, Batcher, Compress   as ct_core
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -19,6 +19,8 @@ module ct_units #(
   parameter  int unsigned PackDsp  = 0,
   parameter  int unsigned Conv     = 1,
   parameter  int unsigned Batcher  = 1,
+  parameter  int unsigned Compress = 0,
+  localparam int unsigned PageW    = ct_pkg::CompPageW,
   localparam int unsigned Units    = ct_pkg::Units,
   localparam int unsigned Counters = ct_pkg::NumCounters
 ) (
@@ -35,6 +37,11 @@ module ct_units #(
   input  logic [63:0]             wr_limit_i,
   input  logic [39:0]             spm_base_i,
   input  logic [39:0]             spm_size_i,
+  input  logic                    arena_reset_i,
+  input  logic [31:0]             arena_base_i,
+  input  logic [PageW:0]          arena_pages_i,
+  output logic [PageW:0]          arena_held_o,
+  output logic [PageW:0]          arena_most_o,
   input  logic                    flip_arm_i,
   input  logic [19:0]             flip_addr_i,
   input  logic [7:0]              flip_bit_i,
@@ -262,7 +269,7 @@ module ct_units #(
 
   // ---- DMA ------------------------------------------------------------------------------------------------------------------
 
-  ct_dma #(.Gather(Batcher)) u_dma (
+  ct_dma #(.Gather(Batcher), .Compress(Compress)) u_dma (
     .gat_valid_o, .gat_row_o, .gat_gnt_i, .gat_vld_i, .gat_addr_i, .clk_i, .rst_ni, .qos_i, .freeze_i, .train_cap_i,
     .ld_yield_i     (ld_yield),
     .ld_block_i     (ld_block),
@@ -291,6 +298,7 @@ module ct_units #(
     .fetch_rdata_o,
     .fetch_rlast_o  (),
     .rd_base_i, .rd_limit_i, .wr_base_i, .wr_limit_i, .spm_base_i, .spm_size_i,
+    .arena_reset_i, .arena_base_i, .arena_pages_i, .arena_held_o, .arena_most_o,
     .spm_wr_valid_o (wr_valid[0]),
     .spm_wr_addr_o  (wr_addr[0 +: 20]),
     .spm_wr_ctx_o   (ld_wr_ctx),

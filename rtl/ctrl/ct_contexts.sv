@@ -7,7 +7,7 @@
 // Latency     answers to fetches, and what is said of the units with them, reach a context a cycle later; the start of a batch reaches ct_batch a cycle later.
 //
 // Parameters
-//   QueueDepth, Conv, Batcher, Contexts   as ct_core
+//   QueueDepth, Conv, Batcher, Contexts, Compress   as ct_core
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -17,6 +17,7 @@ module ct_contexts #(
   parameter  int unsigned Conv       = 1,
   parameter  int unsigned Batcher    = 1,
   parameter  int unsigned Contexts   = 2,
+  parameter  int unsigned Compress   = 0,
   localparam int unsigned Units      = ct_pkg::Units,
   localparam int unsigned CplW       = ct_pkg::CplW
 ) (
@@ -191,7 +192,7 @@ module ct_contexts #(
     end
 
     if (c < Contexts) begin : g_on
-      ct_ctx #(.QueueDepth(QueueDepth), .Conv(Conv)) u_ctx (
+      ct_ctx #(.QueueDepth(QueueDepth), .Conv(Conv), .Compress((c == 1) ? Compress : 0)) u_ctx (
         .clk_i,
         .rst_ni,
         .ring_base_i    (ring_base_i[32*c +: 32]),

@@ -11,12 +11,14 @@
 // Parameters
 //   QueueDepth  commands in each queue, 2..64
 //   Conv        1: there are walks (WPIX, WTAP, MM with Walk)
+//   Compress    1: there are compressed LD and ST
 
 `default_nettype none
 
 module ct_ctx #(
   parameter  int unsigned QueueDepth = 16,
   parameter  int unsigned Conv = 0,
+  parameter  int unsigned Compress = 0,
   localparam int unsigned CplW = ct_pkg::CplW
 ) (
   input  logic             clk_i,
@@ -157,7 +159,7 @@ module ct_ctx #(
     .err_i, .err_code_i, .err_addr_i, .row_i
   );
 
-  ct_fetch #(.Conv(Conv)) u_fetch (
+  ct_fetch #(.Conv(Conv), .Compress(Compress)) u_fetch (
     .clk_i, .rst_ni,
     .load_i       (prog_load),
     .start_i      (prog_start),
@@ -190,7 +192,8 @@ module ct_ctx #(
     .err_num_o (sem_err_num)
   );
 
-  // Each queue keeps the fields that its unit reads.
+  // Each queue keeps the fields that its unit reads. (Those of a compressed command are 0 where there is none: it is illegal.)
+  localparam logic [255:0] DmaUsed = (Compress != 0) ? '1 : ~((256'd1 << ct_pkg::DmaCompLsb) | (256'd3 << ct_pkg::DmaFirstLsb) | (256'd1 << ct_pkg::DmaFreeLsb));
   for (genvar u = 0; u < 6; u++) begin : g_queue
     localparam int unsigned W = (u == 2) ? ct_pkg::MmKept : (u == 3) ? ct_pkg::VlKept : (u == 4) ? ct_pkg::VaKept :
                                 (u == 5) ? ct_pkg::VsKept : ct_pkg::DmaKept;
@@ -210,7 +213,7 @@ module ct_ctx #(
       assign newest = ct_pkg::PackVs(q_cmd);
       assign cmd    = ct_pkg::UnpackVs(oldest);
     end else begin : g_dma
-      assign newest = ct_pkg::PackDma(q_cmd);
+      assign newest = ct_pkg::PackDma(q_cmd & DmaUsed);
       assign cmd    = ct_pkg::UnpackDma(oldest);
     end
 

@@ -27,13 +27,15 @@
 // What is illegal: ct_legal.
 //
 // Parameters
-//   Conv  1: there are walks (WPIX, WTAP, MM with Walk)
+//   Conv      1: there are walks (WPIX, WTAP, MM with Walk)
+//   Compress  1: there are compressed LD and ST
 
 `default_nettype none
 `include "ct_assert.svh"
 
 module ct_fetch #(
-  parameter int unsigned Conv = 0
+  parameter int unsigned Conv     = 0,
+  parameter int unsigned Compress = 0
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -421,7 +423,7 @@ module ct_fetch #(
     ct_error_codes_of_walks_are_not_told_by_their_low_bits u_error ();
   end
 
-  ct_legal #(.Conv(Conv)) u_legal (
+  ct_legal #(.Conv(Conv), .Compress(Compress)) u_legal (
     .vld_i     (ir_vld_q),
     .cmd_i     (ir_q),
     .rows_i,

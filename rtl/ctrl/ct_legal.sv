@@ -3,7 +3,8 @@
 // Whether a command is illegal. Combinational.
 //
 // Illegal are: unknown codes; reserved values (VL/VS Mode > 2, VA ASrc = 3, Fn > 4, Func other than 0, 8, 9, 10; VS Round not 0, Narrow = 7);
-// LD/ST Nb = 0 or > 256, or > 16 with Hdr, N1 = 0, N2 = 0 (without Gather), Gather outside a batch; MM Kt = 0, Nt = 0, Rows outside 1..128, Mt * Nt > 8, an ACC tile above 15; VL,
+// LD/ST Nb = 0 or > 256, or > 16 with Hdr, N1 = 0, N2 = 0 (without Gather), Gather outside a batch; with Comp: Hdr, Gather, Nb not 16, 32, 48 or 64,
+// groups (bits 2..0 of N1) = 0 or First + groups > 4, bit 3 of N1, of ST a bound (bits 11..4) of 255; with Compress = 0 Comp at all; MM Kt = 0, Nt = 0, Rows outside 1..128, Mt * Nt > 8, an ACC tile above 15; VL,
 // VA, VS Rows outside 1..16; MM with Walk before both a WPIX and a WTAP of the job (walks_i: those that there were);
 // WPIX with W = 0 or H = 0, WTAP with KX = 0 or CB = 0, an enabled wait or signal on either; with Conv = 0 all three of them; VA Cols outside 1..16, both BSrc and CSrc in {1, 2}, Td = Tq when RowXor or LaneXor is not 0
 // (whether Tq is used or not) or BSrc or CSrc is 2; two enabled waits of a command for one semaphore; an enabled wait or signal on CTL and ADDI; LOOP with
@@ -14,12 +15,14 @@
 // loop is open; deepest_i: as many as may be.
 //
 // Parameters
-//   Conv  1: there are walks
+//   Conv      1: there are walks
+//   Compress  1: there is Comp
 
 `default_nettype none
 
 module ct_legal #(
-  parameter int unsigned Conv = 0
+  parameter int unsigned Conv     = 0,
+  parameter int unsigned Compress = 0
 ) (
   input  logic         vld_i,
   input  logic [255:0] cmd_i,
@@ -47,7 +50,8 @@ module ct_legal #(
   logic [7:0] mm_top;         // highest ACC tile, at most 15 + 7 * 15 + 7
   logic       walk_bad;       // WPIX, WTAP
   logic [8:0] nb;
-  logic       dma_bad;
+  logic [11:0] n1;
+  logic       dma_bad, comp_bad;
   logic       va_crosses;     // elements of Tq are read where other elements are written
   logic [3:0] va_ahead;       // Tq comes that many tiles after Td
   logic       va_bad;
@@ -68,7 +72,9 @@ module ct_legal #(
     mm_bad      = 1'b0;
     walk_bad    = 1'b0;
     nb          = '0;
+    n1          = '0;
     dma_bad     = 1'b0;
+    comp_bad    = 1'b0;
     va_crosses  = 1'b0;
     va_ahead    = '0;
     va_bad      = 1'b0;
@@ -91,6 +97,12 @@ module ct_legal #(
       dma_bad = (nb == '0) || (nb > (cmd_i[ct_pkg::DmaHdrLsb] ? 9'd16 : 9'd256)) ||
                 (cmd_i[ct_pkg::DmaN1Lsb +: ct_pkg::DmaN1W] == '0) ||
                 (cmd_i[ct_pkg::DmaGatherLsb] ? rows_i == '0 : cmd_i[ct_pkg::DmaN2Lsb +: ct_pkg::DmaN2W] == '0);
+
+      n1       = cmd_i[ct_pkg::DmaN1Lsb +: ct_pkg::DmaN1W];
+      comp_bad = cmd_i[ct_pkg::DmaCompLsb] &&
+                 ((Compress == 0) || cmd_i[ct_pkg::DmaHdrLsb] || cmd_i[ct_pkg::DmaGatherLsb] || (nb[3:0] != '0) || (nb > 9'd64) ||
+                  (n1[2:0] == '0) || ({1'b0, n1[2:0]} + {2'd0, cmd_i[ct_pkg::DmaFirstLsb +: ct_pkg::DmaFirstW]} > 4'd4) || n1[3] ||
+                  (op == ct_pkg::OpSt && n1[11:4] == 8'd255));
 
       mm_rows = cmd_i[ct_pkg::MmRowsLsb +: ct_pkg::MmRowsW];
       mm_nt   = cmd_i[ct_pkg::MmNtLsb +: ct_pkg::MmNtW];
@@ -129,7 +141,7 @@ module ct_legal #(
         ct_pkg::OpNop, ct_pkg::OpEnd, ct_pkg::OpAddi: illegal_o = sem_used;
         ct_pkg::OpLoop: illegal_o = sem_used || (cmd_i[ct_pkg::CtlCountLsb +: 32] == '0) || deepest_i;
         ct_pkg::OpEndl: illegal_o = sem_used || !inner_i;
-        ct_pkg::OpLd, ct_pkg::OpSt: illegal_o = wait_twice || dma_bad;
+        ct_pkg::OpLd, ct_pkg::OpSt: illegal_o = wait_twice || dma_bad || comp_bad;
         ct_pkg::OpMm:   illegal_o = wait_twice || mm_bad;
         ct_pkg::OpWpix, ct_pkg::OpWtap: illegal_o = walk_bad;
         ct_pkg::OpVl:   illegal_o = wait_twice || rows16_bad || (cmd_i[ct_pkg::VlModeLsb +: 3] > 3'd2);

@@ -24,7 +24,7 @@
 //              forgotten); a read holds bat_rd_valid_o until bat_rd_vld_i brings the data.
 //
 // Parameters   what the capability registers say; Batcher = 0: there is no ct_batch, its addresses read 0, and POLICY 4 is 0. Contexts = 1: FEATURES
-//              says that there is no training; the registers and counters of context 1, POLICY and FLOOR read 0.
+//              says that there is no training; the registers and counters of context 1, POLICY and FLOOR read 0. Compress = 0: no arena, its registers read 0.
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -38,6 +38,8 @@ module ct_regs #(
   parameter  int unsigned Batcher  = 0,
   parameter  int unsigned Conv     = 0,
   parameter  int unsigned Contexts = 2,
+  parameter  int unsigned Compress = 0,
+  localparam int unsigned PageW    = ct_pkg::CompPageW,
   localparam int unsigned CplW     = ct_pkg::CplW,
   localparam int unsigned Counters = ct_pkg::NumCounters
 ) (
@@ -91,6 +93,11 @@ module ct_regs #(
   output logic [2*32-1:0]       wr_limit_o,
   output logic [2*20-1:0]       spm_base_o,
   output logic [2*20-1:0]       spm_size_o,
+  output logic                  arena_reset_o,     // of context 1
+  output logic [31:0]           arena_base_o,
+  output logic [PageW:0]        arena_pages_o,
+  input  logic [PageW:0]        arena_held_i,
+  input  logic [PageW:0]        arena_most_i,
   input  logic [2*16-1:0]       tail_i,
   input  logic [2*16-1:0]       head_i,
   input  logic [2*3-1:0]        status_i,
@@ -306,11 +313,13 @@ module ct_regs #(
   logic [63:0] ctx_rdata;
   logic [4:0]  ctx_rword;
   logic [1:0]  ctx_rvalid;
-  logic [1:0]  ctx_tail_we, ctx_reset, ctx_cancel, ctx_pop;
+  logic [1:0]  ctx_tail_we, ctx_reset, ctx_cancel, ctx_pop, ctx_arena_reset;
+  logic [63:0] ctx_arena_base;
+  logic [2*(PageW+1)-1:0] ctx_arena_pages;
 
   for (genvar c = 0; c < 2; c++) begin : g_ctx
     if (c < Contexts) begin : g_on
-      ct_regs_ctx #(.SpmWords(SpmWords), .SpmFirst(c * (SpmWords / 2))) u_ctx (
+      ct_regs_ctx #(.SpmWords(SpmWords), .SpmFirst(c * (SpmWords / 2)), .Compress((c == 1) ? Compress : 0)) u_ctx (
         .clk_i,
         .rst_ni      (core_rst_n),
         .wr_i        (wr_ctx[c]),
@@ -331,6 +340,11 @@ module ct_regs #(
         .wr_limit_o  (wr_limit_o[32*c +: 32]),
         .spm_base_o  (spm_base_o[20*c +: 20]),
         .spm_size_o  (spm_size_o[20*c +: 20]),
+        .arena_reset_o (ctx_arena_reset[c]),
+        .arena_base_o  (ctx_arena_base[32*c +: 32]),
+        .arena_pages_o (ctx_arena_pages[(PageW+1)*c +: PageW+1]),
+        .arena_held_i  ((c == 1) ? arena_held_i : '0),
+        .arena_most_i  ((c == 1) ? arena_most_i : '0),
         .tail_i      (tail_i[16*c +: 16]),
         .head_i      (head_i[16*c +: 16]),
         .status_i    (status_i[3*c +: 3]),
@@ -351,10 +365,17 @@ module ct_regs #(
       assign spm_base_o[20*c +: 20]  = '0;
       assign spm_size_o[20*c +: 20]  = '0;
       assign {ctx_tail_we[c], ctx_reset[c], ctx_cancel[c], ctx_pop[c]} = '0;
+      assign {ctx_arena_reset[c], ctx_arena_base[32*c +: 32], ctx_arena_pages[(PageW+1)*c +: PageW+1]} = '0;
       logic unused_off;
       assign unused_off = ^{wr_ctx[c], ctx_rvalid[c], tail_i[16*c +: 16], head_i[16*c +: 16], status_i[3*c +: 3], cpl_count_i[5*c +: 5], cpl_i[CplW*c +: CplW]};
     end
   end
+
+  assign arena_reset_o = ctx_arena_reset[1];
+  assign arena_base_o  = ctx_arena_base[63:32];
+  assign arena_pages_o = ctx_arena_pages[PageW+1 +: PageW+1];
+  logic unused_arena;
+  assign unused_arena = ^{ctx_arena_reset[0], ctx_arena_base[31:0], ctx_arena_pages[PageW:0], arena_held_i, arena_most_i};
 
   // The pulses go on a cycle later: behind the address there is no time for what they set off. A cancel has with it what its number is
   // compared with.
@@ -415,7 +436,8 @@ module ct_regs #(
     global_words[8*ct_pkg::RegSpmWords +: 32]   = SpmWords;
     global_words[8*ct_pkg::RegClockHz +: 32]    = ClockHz;
     global_words[8*ct_pkg::RegFeatures +: 32]   = 32'h0000_000f & ~((Contexts == 1) ? ct_pkg::FeatureTrainer : '0) | ((Batcher != 0) ? ct_pkg::FeatureBatcher : '0) |
-                                                  ((Conv != 0) ? ct_pkg::FeatureConv : '0);
+                                                  ((Conv != 0) ? ct_pkg::FeatureConv : '0) |
+                                                  ((Compress != 0 && Contexts == 2) ? ct_pkg::FeatureCompress : '0);
     global_words[8*ct_pkg::RegDramBytes +: 32]  = DramMib;
     global_words[8*ct_pkg::RegCtrl +: 32]       = {30'd0, freeze_q, reset_pend_q};
     global_words[8*ct_pkg::RegPolicy +: 32]     = 32'(policy_q);

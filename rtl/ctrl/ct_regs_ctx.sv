@@ -9,7 +9,9 @@
 // Window      SPM_BASE and SPM_SIZE are kept as they are written, in whatever order. The window that counts is what of that lies in the
 //             scratchpad: spm_base_o and spm_size_o follow a cycle later, and SPM_SIZE reads spm_size_o. So base + size never wraps
 //             into words of the other context; a program that goes on past the end gets SPM_WINDOW from the unit.
-// Reset values: the window is SpmWords / 2 words from SpmFirst on; DRAM windows are empty.
+// Arena       (Compress) a write of ARENA_PAGES is a pulse of arena_reset_o a cycle later, when arena_pages_o is what was written, at most
+//             ct_pkg::CompPages. Without Compress its registers read 0, and nothing is kept.
+// Reset values: the window is SpmWords / 2 words from SpmFirst on; DRAM windows are empty, and so is the arena.
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -17,6 +19,8 @@
 module ct_regs_ctx #(
   parameter  int unsigned SpmWords = 65536,
   parameter  int unsigned SpmFirst = 0,
+  parameter  int unsigned Compress = 0,
+  localparam int unsigned PageW    = ct_pkg::CompPageW,
   localparam int unsigned CplW     = ct_pkg::CplW
 ) (
   input  logic            clk_i,
@@ -41,6 +45,12 @@ module ct_regs_ctx #(
   output logic [31:0]     wr_limit_o,
   output logic [19:0]     spm_base_o,
   output logic [19:0]     spm_size_o,
+
+  output logic            arena_reset_o,
+  output logic [31:0]     arena_base_o,
+  output logic [PageW:0]  arena_pages_o,
+  input  logic [PageW:0]  arena_held_i,
+  input  logic [PageW:0]  arena_most_i,
 
   input  logic [15:0]     tail_i,
   input  logic [15:0]     head_i,
@@ -113,6 +123,29 @@ module ct_regs_ctx #(
 
   `CT_ASSERT(WindowInSpm_A, 22'(spm_at_q) + 22'(spm_len_q) <= 22'(SpmWords) || spm_len_q == '0)
 
+  if (Compress != 0) begin : g_arena
+    logic [31:8]    base_q;
+    logic [PageW:0] pages_q;
+    logic           reset_q, write;
+    assign write = wr_i && wr_offset_i == ct_pkg::CregArenaPages;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        base_q  <= '0;
+        pages_q <= '0;
+        reset_q <= 1'b0;
+      end else begin
+        if (wr_i && wr_offset_i == ct_pkg::CregArenaBase) base_q <= wr_data_i[31:8];
+        if (write) pages_q <= (wr_data_i > ct_pkg::CompPages) ? (PageW + 1)'(ct_pkg::CompPages) : wr_data_i[PageW:0];
+        reset_q <= write;
+      end
+    end
+    assign arena_reset_o = reset_q;
+    assign arena_base_o  = {base_q, 8'd0};
+    assign arena_pages_o = pages_q;
+  end else begin : g_no_arena
+    assign {arena_reset_o, arena_base_o, arena_pages_o} = '0;
+  end
+
   assign ring_base_o = ring_base_q;
   assign ring_log2_o = ring_log2_q;
   assign watchdog_o  = watchdog_q;
@@ -144,6 +177,10 @@ module ct_regs_ctx #(
     words[8*ct_pkg::CregHead +: 32]        = 32'(head_i);
     words[8*ct_pkg::CregStatus +: 32]      = {16'd0, 3'd0, cpl_count_i, 5'd0, status_i};
     words[8*ct_pkg::CregSpmSize +: 32]     = 32'(spm_len_q);
+    words[8*ct_pkg::CregArenaBase +: 32]   = arena_base_o;
+    words[8*ct_pkg::CregArenaPages +: 32]  = 32'(arena_pages_o);
+    words[8*ct_pkg::CregArenaHeld +: 32]   = 32'(arena_held_i);
+    words[8*ct_pkg::CregArenaMost +: 32]   = 32'(arena_most_i);
     words[8*ct_pkg::CregCplCount +: 32]    = 32'(cpl_count_i);
     words[8*ct_pkg::CregCplTag +: 32]      = cpl_i[ct_pkg::CplTagLsb +: 32];
     words[8*ct_pkg::CregCplCode +: 32]     = 32'(cpl_i[ct_pkg::CplCodeLsb +: 8]);
@@ -159,10 +196,12 @@ module ct_regs_ctx #(
   end
 
   // Without a completion its registers read 0.
+  logic of_cpl;
+  assign of_cpl = rd_word_i >= 5'(ct_pkg::CregCplTag >> 2) && rd_word_i != 5'(ct_pkg::CregArenaMost >> 2);
   always_ff @(posedge clk_i) begin
-    if (!rd_valid_i || (!cpl_valid_i && rd_word_i >= 5'(ct_pkg::CregCplTag >> 2))) rd_data_q <= '0;
-    else if (!rd_word_i[4] && written_q[rd_word_i[3:0]])                           rd_data_q <= shadow_word;
-    else                                                                           rd_data_q <= words[32*rd_word_i +: 32];
+    if (!rd_valid_i || (!cpl_valid_i && of_cpl))         rd_data_q <= '0;
+    else if (!rd_word_i[4] && written_q[rd_word_i[3:0]]) rd_data_q <= shadow_word;
+    else                                                 rd_data_q <= words[32*rd_word_i +: 32];
   end
   assign rd_data_o = rd_data_q;
 

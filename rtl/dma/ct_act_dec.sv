@@ -7,9 +7,9 @@
 // Input       the units of a group in order, the last one with last_i; tiles_i + 1 is how many tiles the group must have, the same with all of
 //             them.
 // Output      16 (tiles_i + 1) words in order, the last one with last_o. It comes out only when all of the group has been found right.
-// Errors      err_o: the units are no such group. A level, until flush_i: nothing is taken and no word comes out any more. A group is wrong if it is longer
-//             or shorter than its headers say, if its bytes do not fold to 0, has another number of tiles, exponents of more than 8 bits or above 255, or a
-//             mantissa of 128.
+// Errors      err_o: the units are no such group. A level, until flush_i: nothing is taken and no word comes out any more. It comes behind all words of the
+//             groups before. A group is wrong if it is longer or shorter than its headers say, if its bytes do not fold to 0, has another number of tiles,
+//             exponents of more than 8 bits or above 255, or a mantissa of 128.
 // Throughput  a tile in 17 cycles, if its units come; more only where 16 values take more than 128 bits.
 // Latency     the last unit that a block needs taken in t: the block on offer in t + 5.
 // Flush       flush_i forgets everything in a cycle. idle_o: nothing is inside.
@@ -42,13 +42,14 @@ module ct_act_dec (
   logic [167:0] bits;
   logic [8:0]   have;
   logic [7:0]   len;
-  logic         err_q, unpack_err, bad;
+  logic         stop_q, err_q;    // a group is wrong, and nothing is taken; the words in front of it are out
+  logic         unpack_err, bad;
 
-  assign ready_o = in_ready && !err_q;
+  assign ready_o = in_ready && !stop_q;
   ct_act_bits u_bits (
     .clk_i, .rst_ni, .flush_i,
     .idle_o  (bits_idle),
-    .valid_i (valid_i && !err_q),
+    .valid_i (valid_i && !stop_q),
     .ready_o (in_ready),
     .data_i, .last_i,
     .tag_i   (tiles_i),
@@ -109,20 +110,23 @@ module ct_act_dec (
   assign bad   = short || (ready && (long || (last && wrong) || (first && bits[9:8] != tiles) || (phase_q == 5'd0 && head[36:33] > 4'd8)));
 
   logic unpack_ready, unpack_idle;
-  assign take = ready && !bad && !err_q && (phase_q == 5'd0 || unpack_ready);
+  assign take = ready && !bad && !stop_q && (phase_q == 5'd0 || unpack_ready);
   assign over = take && last;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       phase_q <= '0;
       tile_q  <= '0;
+      stop_q  <= 1'b0;
       err_q   <= 1'b0;
     end else if (flush_i) begin
       phase_q <= '0;
       tile_q  <= '0;
+      stop_q  <= 1'b0;
       err_q   <= 1'b0;
     end else begin
-      err_q <= err_q || bad || unpack_err;
+      stop_q <= stop_q || bad || unpack_err;
+      err_q  <= err_q || unpack_err || (stop_q && unpack_idle);
       if (take) begin
         phase_q <= (phase_q == 5'd16) ? 5'd0 : phase_q + 5'd1;
         if (phase_q == 5'd16) tile_q <= last ? 2'd0 : tile_q + 2'd1;
@@ -161,7 +165,7 @@ module ct_act_dec (
   );
   assign valid_o = out_valid && !err_q;
   assign err_o   = err_q;
-  assign idle_o  = bits_idle && unpack_idle && phase_q == 5'd0 && tile_q == 2'd0 && !err_q;
+  assign idle_o  = bits_idle && unpack_idle && phase_q == 5'd0 && tile_q == 2'd0 && !stop_q;
 
 `ifdef FORMAL
   `include "ct_act_dec_formal.svh"

@@ -147,10 +147,11 @@ module ct_act_ld #(
   logic [24:0]  place_q;
   logic [24:0]  place_mem [0:7];          // of each request
   logic         idx_ask, grp_ask, use_new, idx_far, grp_far, no_entry, roomy;
+  logic         grp_kept_q;               // a burst of a group was on offer and was not granted
   logic [7:0]   room_q;                   // places of the buffer that are not promised
   logic [4:0]   beats;
 
-  assign idx_ask = ask_q != in_q && a_read && !idx_new_q && !clear && !idx_far;
+  assign idx_ask = ask_q != in_q && a_read && !idx_new_q && !clear && !idx_far && !grp_kept_q;
   assign idx_far = ask_q != in_q && a_read && !idx_new_q && !clear && (a_index < base_i || a_index >= limit_i);
   assign asked   = ask_q != in_q && (a_read ? idx_ask && rd_ready_i : 1'b1);
 
@@ -170,7 +171,7 @@ module ct_act_ld #(
   assign rd_valid_o = idx_ask || grp_ask;
   assign rd_addr_o  = idx_ask ? a_index : addr_q;
   assign rd_beats_o = idx_ask ? 5'd1 : beats;
-  assign rd_tag_o   = {idx_ask, left_q <= 7'd16, g_tiles};
+  assign rd_tag_o   = idx_ask ? 4'b1000 : {1'b0, left_q <= 7'd16, g_tiles};
 
   always_comb begin
     state_d = state_q;
@@ -201,8 +202,10 @@ module ct_act_ld #(
       idx_here_q <= 1'b0;
       idx_use_q  <= 1'b0;
       beat_q     <= 1'b0;
+      grp_kept_q <= 1'b0;
     end else begin
       state_q    <= state_d;
+      grp_kept_q <= grp_ask && !rd_ready_i;
       idx_new_q  <= !clear && ((idx_new_q && !use_new) || (idx_ask && rd_ready_i));
       idx_here_q <= !clear && ((idx_here_q && !use_new) || (beat_q && beat_idx_q));
       idx_use_q  <= idx_use_q ^ use_new;
@@ -280,7 +283,7 @@ module ct_act_ld #(
   end_e              end_d, end_q;
   logic [5:0]        word_q;            // of the group
   logic [SpmW-1:0]   rel;
-  logic              out, wrote, bad_free;
+  logic              out, wrote, bad_free, bad_group;
   logic [PageW+7:0]  free_place_q;
   assign rel            = p_spm + SpmW'(word_q);
   assign out            = d_valid && end_q == Words && !clear && rel >= spm_size_i;
@@ -293,6 +296,7 @@ module ct_act_ld #(
   assign free_valid_o   = end_q == Free;
   assign free_place_o   = free_place_q;
   assign bad_free       = free_valid_o && free_ready_i && free_bad_i && !clear;
+  assign bad_group      = d_err && end_q == Words && !clear;  // (the group before it is told first)
   assign done_o         = end_q == Done && !clear;
   assign sigs_o         = p_sigs;
   assign put            = done_o && done_ready_i;
@@ -326,7 +330,7 @@ module ct_act_ld #(
 
   assign idle_o = in_q == put_q && end_q == Words && d_idle && !unit_v_q;
 
-  assign err_o = !clear && (out || d_err || fault_i || bad_free || no_entry || grp_far || idx_far);
+  assign err_o = !clear && (out || bad_group || fault_i || bad_free || no_entry || grp_far || idx_far);
   always_comb begin
     err_kind_o = 2'd3;
     err_addr_o = p_index;
@@ -334,7 +338,7 @@ module ct_act_ld #(
     if (out) begin
       err_kind_o = 2'd0;
       err_addr_o = 32'(rel);
-    end else if (d_err || bad_free) begin
+    end else if (bad_group || bad_free) begin
       err_kind_o = 2'd3;
     end else if (fault_i) begin
       err_kind_o = 2'd1;

@@ -7,7 +7,8 @@
 // Latency     a block taken in t is on offer in t + 4.
 // Throughput  a block a cycle.
 // Handshake   valid_o holds until ready_i, but flush_i takes everything away.
-// Errors      err_o, high for a cycle, instead of a block whose exponent is above 255 or that has a mantissa of 128. What is behind it comes all the same.
+// Errors      err_o, high for a cycle, instead of a block whose exponent is above 255 or that has a mantissa of 128: the blocks in front of it have been taken by then. What
+//             is behind it comes all the same.
 
 `default_nettype none
 

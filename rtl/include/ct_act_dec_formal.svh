@@ -26,6 +26,8 @@
   end
   `CT_ASSERT(ErrorStays_A, !f_err_q || err_o)
   `CT_ASSERT(QuietAfterError_A, !err_o || (!valid_o && !ready_o && !take))
+  `CT_ASSERT(StopsBeforeError_A, !err_o || stop_q)
+  `CT_ASSERT(StoppedTakesNothing_A, !stop_q || (!ready_o && !take))
   // Nothing that is wrong is waited for: with the end or three units here a piece is taken, or is an error, or waits for the words in front of it.
   `CT_ASSUME(EnoughWhenFull_M, !full || ended || have >= 9'd257)
-  `CT_ASSERT(DecidesWhenFull_A, !(full || ended) || take || bad || err_q || !unpack_ready)
+  `CT_ASSERT(DecidesWhenFull_A, !(full || ended) || take || bad || stop_q || !unpack_ready)

@@ -56,3 +56,14 @@
   `CT_ASSERT(EndHasGroup_A, end_q == Words || gone_q || put_q != get_q)
   `CT_ASSERT(EndLegal_A, end_q == Words || end_q == Free || (end_q == Done && !gone_q))
   `CT_ASSERT(PartHasRequest_A, state_q == Entry || get_q != ask_q)
+
+  // What is on offer stays until it is granted, or until all is forgotten.
+  logic        f_kept_q;
+  logic [40:0] f_offer_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) f_kept_q <= 1'b0;
+    else         f_kept_q <= rd_valid_o && !rd_ready_i;
+  end
+  always_ff @(posedge clk_i) f_offer_q <= {rd_addr_o, rd_beats_o, rd_tag_o};
+  `CT_ASSERT(OfferKept_A, !f_kept_q || clear || (rd_valid_o && f_offer_q == {rd_addr_o, rd_beats_o, rd_tag_o}))
+  `CT_ASSERT(KeptIsBurst_A, !grp_kept_q || clear || grp_ask)

@@ -28,6 +28,8 @@ package ct_pkg;
   localparam int unsigned AxiDataW = 128;
   localparam int unsigned AxiIdW = 1;     // one ID per context
 
+  localparam int unsigned CompPageW = $clog2(CompPages);  // bits of a page of the arena of compressed groups
+
   // Bundles of the MXU (ct_mxu_bundles.svh).
   localparam int unsigned MxuAW = 121;
   localparam int unsigned MxuBW = 68;

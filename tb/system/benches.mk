@@ -22,6 +22,8 @@ $(call system_bench,test_requests,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain
 $(call system_bench,test_sim,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain.a $(SDRAM_LIBS) -ldl)
 $(BUILD)/tb/test_sim: | $(BUILD)/lib/coltrain/sim.so
 
+$(call system_bench,test_comp,$(CORES),$(CORE_SRCS) tb/system/ct_comp.c tb/unit/act_gen.c,$(BUILD)/lib/libcoltrain.a $(SDRAM_LIBS) -ldl)
+
 # A core with one context, inference alone.
 $(call dut,ct_core_one,ct_core_sampled,$(SAMPLED),-GCols=8 -GVpuLanes=4 -GSpmWords=8192 -GContexts=1)
 $(call system_bench,test_one_context,$(CORES) ct_core_one,$(CORE_SRCS) tb/system/ct_sim_one.c,$(BUILD)/lib/libcoltrain.a $(SDRAM_LIBS) -ldl)
@@ -41,7 +43,7 @@ $(eval $(call bench_rules,fault_mutants,tb/system/fault_mutants.c,$(CORES) ct_co
 # The emulator by itself, also under the sanitizers.
 $(call host_test,test_emu,tb/system/test_emu.c tb/system/ct_rig.c tb/system/ct_gen.c,-lm)
 $(call host_test,test_emu_batch,tb/system/test_emu_batch.c tb/system/ct_rig.c tb/system/ct_gen.c,-lm)
-$(call host_test,test_emu_comp,tb/system/test_emu_comp.c tb/unit/act_gen.c tb/system/ct_rig.c tb/system/ct_gen.c,-lm)
+$(call host_test,test_emu_comp,tb/system/test_emu_comp.c tb/system/ct_comp.c tb/unit/act_gen.c tb/system/ct_rig.c tb/system/ct_gen.c,-lm)
 $(call host_test,test_emu_conv,tb/system/test_emu_conv.c tb/system/ct_conv.c tb/system/ct_rig.c tb/host/ct_racecheck.c,-lm)
 $(call host_test,test_paths,tb/system/test_paths.c tb/system/ct_rig.c tb/system/ct_gen.c tb/unit/fp_ref.c,-lm)
 

@@ -167,6 +167,11 @@ static void choose_known(struct bench *b, const struct ct_gen_prog *jobs[SERVED]
 
 static void submit_random(struct bench *b) {
   const uint32_t limit = 500 + ct_rng_below(&b->rng, 5000);
+  const uint32_t arena = ct_rig_unit(TRAINING, CT_RIG_OUT) + CT_FUZZ_ARENA;
+  if (ct_rng_percent(&b->rng, 50)) { /* pages of jobs that failed are free again */
+    ct_rig_cwrite(&b->pair.rig[0], TRAINING, CT_CREG_ARENA_BASE, arena);
+    ct_rig_cwrite(&b->pair.rig[0], TRAINING, CT_CREG_ARENA_PAGES, CT_FUZZ_PAGES);
+  }
   ct_rig_cwrite(&b->pair.rig[0], TRAINING, CT_CREG_WATCHDOG, limit);
   for (unsigned i = 0; i < BATCH; ++i) {
     struct ct_gen_prog *p = &b->random[i];

@@ -128,6 +128,21 @@ static struct ct_cmd raw(struct ct_fuzz *f) {
   return cmd;
 }
 
+/* A load or store that is compressed, mostly by index units that others write, too. */
+static void compress(struct ct_fuzz *f, struct ct_cmd *cmd) {
+  const uint32_t groups = 1 + below(f, 4);
+  const uint32_t bound = percent(f, 90) ? below(f, 255) : bits(f, 8);
+  CT_PUT(cmd, DMA_COMP, 1);
+  CT_PUT(cmd, DMA_HDR, below(f, 300) == 0);
+  CT_PUT(cmd, DMA_GATHER, below(f, 300) == 0);
+  CT_PUT(cmd, DMA_NB, percent(f, 99) ? 16 * (1 + below(f, 4)) : bits(f, 9));
+  CT_PUT(cmd, DMA_FIRST, percent(f, 99) ? below(f, 5 - groups) : bits(f, 2));
+  CT_PUT(cmd, DMA_N1, bound << 4 | groups);
+  CT_PUT(cmd, DMA_FREE, percent(f, 40));
+  CT_PUT(cmd, DMA_D2, below(f, 3));
+  if (percent(f, 80)) CT_PUT(cmd, DMA_DRAM, f->out + CT_FUZZ_INDEX + below(f, 12));
+}
+
 /* near: fields of a usual size. */
 static struct ct_cmd command(struct ct_fuzz *f, const struct ct_op_info *op, bool near) {
   const bool control = op->group == CT_GROUP_CTL || op->group == CT_GROUP_ADDI;
@@ -140,6 +155,8 @@ static struct ct_cmd command(struct ct_fuzz *f, const struct ct_op_info *op, boo
                     near ? near_value(f, i, op->code) : bits(f, info->width));
   }
   CT_PUT(&cmd, ALL_OP, op->code);
+  if (near && op->group == CT_GROUP_DMA) CT_PUT(&cmd, DMA_COMP, 0);
+  if (near && op->group == CT_GROUP_DMA && percent(f, 25)) compress(f, &cmd);
   return cmd;
 }
 

@@ -18,6 +18,8 @@ enum ct_fuzz_kind {
 
 /* Race-free programs to be spoilt. */
 enum { CT_FUZZ_POOL = 24 };
+/* Units of the output area: index units of compressed groups, and their pages (of 256). */
+enum { CT_FUZZ_INDEX = 4000, CT_FUZZ_ARENA = 4096, CT_FUZZ_PAGES = 12 };
 struct ct_fuzz {
   ct_rng rng;
   uint32_t in, out; /* first units of the context's areas */

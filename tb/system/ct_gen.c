@@ -23,6 +23,10 @@ enum {
   IN_RAW = 2 * RECORD * RECORDS,
 };
 
+/* Compressed groups: their index units in the output area, and what stands for the account of their
+ * pages, which lie elsewhere. Nothing else is loaded or stored behind COMP_LO. */
+enum { COMP_LO = 4000, COMP_INDEX = COMP_LO, COMP_SLOTS = 8, COMP_ACCOUNT = COMP_LO + COMP_SLOTS };
+
 /* What commands touch, numbered. */
 enum {
   RES_SPM = 0,
@@ -59,8 +63,9 @@ struct gen {
   ct_rng *rng;
   struct ct_gen_prog prog;
   unsigned length;
-  uint32_t in, out;
+  uint32_t in, out, out_units;
   bool apart;              /* nothing is loaded from the output */
+  struct { unsigned tiles, groups, first; } comp[COMP_SLOTS]; /* groups that are stored; 0: none */
   uint32_t r[CT_NUM_REGS]; /* as the dispatcher has them here */
   struct ct_walk walk;     /* as the MM unit has it here */
   struct ct_walk_shape shape;
@@ -366,7 +371,7 @@ static bool make_ld(struct gen *g, struct plain *p) {
       t.hdr = false;
       t.base = from_out ? g->out : g->in;
       t.dram_lo = from_out ? 0 : IN_RAW;
-      t.dram_hi = from_out ? CT_GEN_OUT_UNITS : CT_GEN_IN_UNITS;
+      t.dram_hi = from_out ? g->out_units : CT_GEN_IN_UNITS;
       t.spm_lo = F32_LO;
       t.spm_hi = ANY_HI;
       ok = any_runs(g, &t, 256);
@@ -379,10 +384,96 @@ static bool make_ld(struct gen *g, struct plain *p) {
 
 static bool make_st(struct gen *g, struct plain *p) {
   struct run_set t = {
-      .base = g->out, .hdr = percent(g, 50), .dram_hi = CT_GEN_OUT_UNITS, .spm_hi = CT_GEN_SPM};
+      .base = g->out, .hdr = percent(g, 50), .dram_hi = g->out_units, .spm_hi = CT_GEN_SPM};
   if (!any_runs(g, &t, t.hdr ? 16 : 256)) return false;
   *p = (struct plain){ST, dma_command(g, CT_OP_ST, &t), dma_waits(&t), dma_sigs(&t)};
   touch_runs(g, &t, true, WRITE, true, READ);
+  return true;
+}
+
+/* ---- Compressed groups ---------------------------------------------------------------------- */
+
+/* Groups of so many words anywhere in a part of the window: S1, S2, SPM. */
+static bool comp_words(struct gen *g, struct run_set *t) {
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    t->s1 = (int32_t)below(g, 141) - 70;
+    t->s2 = (int32_t)below(g, 281) - 140;
+    t->spm = range(g, t->spm_lo, t->spm_hi - 1);
+    if (runs_fit(t)) return true;
+  }
+  return false;
+}
+
+static struct ct_cmd comp_command(struct gen *g, unsigned code, const struct run_set *t,
+                                  unsigned first, uint32_t n1) {
+  struct ct_cmd cmd = command(code);
+  set(&cmd, CT_F_DMA_COMP, 1);
+  set_sum(g, &cmd, CT_F_DMA_DRAM, t->base + t->dram);
+  set_sum(g, &cmd, CT_F_DMA_SPM, t->spm);
+  set_sum(g, &cmd, CT_F_DMA_N1, n1);
+  set(&cmd, CT_F_DMA_NB, t->nb);
+  set(&cmd, CT_F_DMA_FIRST, first);
+  set(&cmd, CT_F_DMA_D2, t->n2 > 1 ? 1 : (int32_t)below(g, 200) - 100);
+  set(&cmd, CT_F_DMA_S1, t->s1);
+  set(&cmd, CT_F_DMA_S2, t->s2);
+  set(&cmd, CT_F_DMA_N2, t->n2);
+  return cmd;
+}
+
+/* One or two index units that name nothing get groups of whatever the words hold. */
+static bool make_comp_st(struct gen *g, struct plain *p) {
+  const unsigned s = below(g, COMP_SLOTS), tiles = range(g, 1, 4), groups = range(g, 1, 4);
+  const unsigned first = below(g, 5 - groups);
+  const bool two = s + 1 < COMP_SLOTS && !g->comp[s + 1].groups && percent(g, 40);
+  struct run_set t = {.base = g->out,
+                      .dram_hi = CT_GEN_OUT_UNITS,
+                      .dram = COMP_INDEX + s,
+                      .spm_hi = CT_GEN_SPM,
+                      .nb = 16 * tiles,
+                      .s0 = 1,
+                      .n1 = groups,
+                      .n2 = two ? 2 : 1};
+  if (g->comp[s].groups || !comp_words(g, &t)) return false;
+  const uint32_t bound = percent(g, 30) ? 0 : percent(g, 80) ? range(g, 116, 136) : below(g, 255);
+  *p = (struct plain){ST, comp_command(g, CT_OP_ST, &t, first, bound << 4 | groups), dma_waits(&t),
+                      dma_sigs(&t)};
+  touch_runs(g, &t, false, 0, true, READ);
+  for (unsigned i = s; i < s + t.n2; ++i) {
+    g->comp[i].tiles = tiles;
+    g->comp[i].groups = groups;
+    g->comp[i].first = first;
+    touch(g, RES_OUT + COMP_INDEX + (int)i, 1, WRITE);
+  }
+  touch(g, RES_OUT + COMP_ACCOUNT, 1, WRITE);
+  return true;
+}
+
+/* Groups of an index unit come back, some or all of them; all may be freed. */
+static bool make_comp_ld(struct gen *g, struct plain *p) {
+  const unsigned s = below(g, COMP_SLOTS), groups = g->comp[s].groups;
+  if (!groups) return false;
+  const unsigned skip = percent(g, 60) ? 0 : below(g, groups);
+  const unsigned count = percent(g, 60) ? groups - skip : range(g, 1, groups - skip);
+  const bool freed = count == groups && percent(g, 60);
+  struct run_set t = {.base = g->out,
+                      .dram_hi = CT_GEN_OUT_UNITS,
+                      .dram = COMP_INDEX + s,
+                      .spm_lo = F32_LO,
+                      .spm_hi = ANY_HI,
+                      .nb = 16 * g->comp[s].tiles,
+                      .s0 = 1,
+                      .n1 = count,
+                      .n2 = 1};
+  if (!comp_words(g, &t)) return false;
+  /* (Its bound is not looked at.) */
+  *p = (struct plain){
+      LD, comp_command(g, CT_OP_LD, &t, g->comp[s].first + skip, below(g, 256) << 4 | count),
+      dma_waits(&t), dma_sigs(&t)};
+  set(&p->cmd, CT_F_DMA_FREE, freed);
+  touch_runs(g, &t, false, 0, true, WRITE);
+  touch(g, RES_OUT + COMP_INDEX + (int)s, 1, freed ? WRITE : READ);
+  if (freed) touch(g, RES_OUT + COMP_ACCOUNT, 1, WRITE);
+  if (freed) g->comp[s].groups = 0;
   return true;
 }
 
@@ -883,12 +974,12 @@ static int rows_out(struct gen *g, uint32_t steps, uint32_t width) {
 static bool block_rows(struct gen *g) {
   const uint32_t steps = range(g, 2, 5), width = 64; /* a step: a tile in FP32 */
   struct run_set t = {.base = g->out, .nb = width, .s0 = 1, .n1 = 1, .n2 = steps};
-  t.dram_hi = CT_GEN_OUT_UNITS;
+  t.dram_hi = g->out_units;
   t.spm_hi = F32_HI;
   t.spm = F32_LO;
   t.s2 = (int32_t)width;
   t.d2 = (int32_t)width + (int32_t)below(g, 8);
-  t.dram = below(g, CT_GEN_OUT_UNITS - 600);
+  t.dram = below(g, g->out_units - 600);
   if (semaphore(g, KIND_ROWS) < 0) return false;
   const int vs = rows_out(g, steps, width);
   if (vs < 0) return false;
@@ -1018,7 +1109,7 @@ static bool block_loop(struct gen *g) {
   b.step_in = (int32_t)below(g, 100) - 20;
   b.step_out = (int32_t)b.nb;
   b.dram_in = range(g, IN_RAW + 200, CT_GEN_IN_UNITS - 64 - 9 * 80);
-  b.dram_out = below(g, CT_GEN_OUT_UNITS - b.passes * b.nb);
+  b.dram_out = below(g, g->out_units - b.passes * b.nb);
   for (int i = 0; i < 5; ++i)
     if (semaphore(g, KIND_LOOP + i) < 0) return false;
 
@@ -1094,10 +1185,10 @@ static bool touch_dma(struct gen *g, const struct ct_cmd *cmd, bool load) {
                       .hdr = CT_GET(cmd, DMA_HDR),
                       .spm = CT_GET(cmd, DMA_SPM)};
   const uint32_t dram = CT_GET(cmd, DMA_DRAM);
-  const bool out = dram - g->out < CT_GEN_OUT_UNITS;
+  const bool out = dram - g->out < g->out_units;
   t.dram = dram - (out ? g->out : g->in);
   if (!load) {
-    t.dram_hi = CT_GEN_OUT_UNITS;
+    t.dram_hi = g->out_units;
     t.spm_hi = CT_GEN_SPM;
   } else if (t.hdr) {
     const bool square = t.spm < SQ_HI;
@@ -1108,7 +1199,7 @@ static bool touch_dma(struct gen *g, const struct ct_cmd *cmd, bool load) {
     if (out || t.dram % RECORD || (square && t.spm % 16)) return false;
   } else {
     t.dram_lo = out ? 0 : IN_RAW;
-    t.dram_hi = out ? CT_GEN_OUT_UNITS : CT_GEN_IN_UNITS;
+    t.dram_hi = out ? g->out_units : CT_GEN_IN_UNITS;
     t.spm_lo = F32_LO;
     t.spm_hi = ANY_HI;
   }
@@ -1470,6 +1561,11 @@ static bool block_st(struct gen *g) {
   return block_plain(g, ST);
 }
 
+static bool block_comp(struct gen *g) {
+  struct plain p;
+  return (percent(g, 50) ? make_comp_st(g, &p) : make_comp_ld(g, &p)) && place_plain(g, &p);
+}
+
 static bool block_vl(struct gen *g) {
   return block_plain(g, VL);
 }
@@ -1566,24 +1662,25 @@ static void start(struct gen *g, struct ct_gen_prog *prog) {
   }
 }
 
-void ct_gen_random(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uint32_t in,
-                   uint32_t out) {
+static void generate(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uint32_t in,
+                     uint32_t out, bool comp) {
   static const struct {
     bool (*make)(struct gen *g);
     unsigned weight;
   } blocks[] = {{block_ld, 16},      {block_st, 14},  {block_vl, 14},  {block_va, 20},
                 {block_vs, 14},      {block_addi, 4}, {block_nop, 1},  {block_mm_small, 14},
                 {block_product, 10}, {block_rows, 4}, {block_loop, 4}, {block_nest, 14},
-                {block_idle, 4},     {block_walk, 14}};
+                {block_idle, 4},     {block_walk, 14}, {block_comp, 40}};
   struct gen *g = test_calloc(2, sizeof *g), *saved = g + 1;
   g->rng = rng;
   g->length = length - 1;
   g->in = in;
   g->out = out;
+  g->out_units = comp ? COMP_LO : CT_GEN_OUT_UNITS;
   g->apart = percent(g, 50);
   start(g, prog);
   for (unsigned failures = 0; g->prog.count < g->length && failures < 200;) {
-    uint32_t pick = below(g, 147);
+    uint32_t pick = below(g, comp ? 187 : 147);
     size_t i = 0;
     while (pick >= blocks[i].weight)
       pick -= blocks[i++].weight;
@@ -1601,6 +1698,16 @@ void ct_gen_random(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uint3
   prog->overlap = g->apart;
   prog->cmds[prog->count++] = command(CT_OP_END);
   test_free(g);
+}
+
+void ct_gen_random(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uint32_t in,
+                   uint32_t out) {
+  generate(rng, prog, length, in, out, false);
+}
+
+void ct_gen_compressing(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uint32_t in,
+                        uint32_t out) {
+  generate(rng, prog, length, in, out, true);
 }
 
 static void append(struct ct_gen_prog *prog, const struct ct_cmd *cmd) {

@@ -42,6 +42,11 @@ void ct_gen_setup(struct ct_gen_prog *prog, uint32_t in);
 void ct_gen_random(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uint32_t in,
                    uint32_t out);
 
+/* The same, with LD and ST with Comp among the rest: 32 groups at most of a program are left in the
+ * arena. For context 1 of a device that has it, with pages outside the areas. */
+void ct_gen_compressing(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uint32_t in,
+                        uint32_t out);
+
 /* Stores SPM window, tile registers and ACC to the output area (over what is there). */
 void ct_gen_dump(struct ct_gen_prog *prog, uint32_t out);
 

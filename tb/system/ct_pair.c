@@ -10,7 +10,8 @@
 const struct ct_core ct_cores[CT_ALL_CORES] = {
     {"16x16", &ct_core_sim, ct_core_sim_error, "dram=8"},
     {"16x8", &ct_core_16x8_sim, ct_core_16x8_sim_error, "dram=8,spm=8192,cols=8,lanes=4"},
-    {"16x4", &ct_core_16x4_sim, ct_core_16x4_sim_error, "dram=8,spm=4096,cols=4,lanes=4"},
+    {"16x4", &ct_core_16x4_sim, ct_core_16x4_sim_error,
+     "dram=8,spm=4096,cols=4,lanes=4,compress=0"},
 };
 
 void ct_pair_open(struct ct_pair *p, const struct ct_core *core, const char *args) {

@@ -14,7 +14,7 @@
 #include "ct_pair.h"
 #include "host/lib/isa/ct_disasm.h"
 
-enum { JOBS = 6, LIMIT = 3000000 };
+enum { JOBS = 6, LIMIT = 3000000, ARENA = CT_RIG_OUT + 0x40000 };
 
 /* The programs of a round: setup, jobs, dump. */
 struct round {
@@ -24,6 +24,7 @@ struct round {
   struct ct_rig_job jobs[2][JOBS + 2];
   struct tally *tally;
   bool failures; /* some of the jobs fail */
+  bool comp;     /* context 1 compresses */
 };
 
 /* What has happened in all rounds. */
@@ -63,6 +64,13 @@ static void make_failure(struct round *p, unsigned c, unsigned j) {
   if (ct_rng_percent(r, 25)) job->flags |= UINT32_C(4) << ct_rng_below(r, 30);
 }
 
+/* An arena in the memory of context 1, behind its output: a page for each group of all programs. */
+static void make_arena(struct round *p) {
+  ct_pair_cwrite(&p->pair, 1, CT_CREG_WR_LIMIT, ct_rig_unit(1, CT_RIG_CTX_BYTES));
+  ct_pair_cwrite(&p->pair, 1, CT_CREG_ARENA_BASE, ct_rig_unit(1, ARENA));
+  ct_pair_cwrite(&p->pair, 1, CT_CREG_ARENA_PAGES, 32 * JOBS + 1);
+}
+
 /* Which flags and failures there are says the round alone, for both devices. */
 static void make_jobs(struct round *p) {
   for (unsigned c = 0; c < 2; ++c) {
@@ -93,7 +101,8 @@ static void make_programs(struct round *p) {
     ct_pair_fill_input(&p->pair, c, &p->rng);
     ct_gen_setup(&p->progs[c][0], in);
     for (unsigned j = 1; j <= JOBS; ++j)
-      ct_gen_random(&p->rng, &p->progs[c][j], draw_length(p), in, out);
+      (c && p->comp ? ct_gen_compressing : ct_gen_random)(&p->rng, &p->progs[c][j], draw_length(p),
+                                                          in, out);
     ct_gen_dump(&p->progs[c][JOBS + 1], out);
   }
 }
@@ -186,6 +195,8 @@ static void one_round(const struct ct_core *core, unsigned round, struct tally *
   choose_circumstances(p, args, sizeof args, round);
   ct_pair_open(&p->pair, core, args);
   share(p, round);
+  p->comp = ct_rig_read(&p->pair.rig[0], CT_REG_FEATURES) & CT_FEATURE_COMPRESS;
+  if (p->comp) make_arena(p);
   make_programs(p);
   make_jobs(p);
   if (getenv("CT_PRINT")) print_programs(p);

@@ -41,7 +41,7 @@ struct bench {
   bool rd_v[2], wr_data; /* words and data on their way */
   uint32_t rd_at[2], wr_to;
   bool rd_data;
-  uint32_t rd_from;
+  uint32_t rd_from, rd_offer; /* unit on offer that was not granted; 0: none */
   struct step step[kSlots];
   unsigned storing, loading; /* steps in the order in which they were begun: that in hand */
   unsigned st_in, ld_in, finished;
@@ -49,7 +49,11 @@ struct bench {
   int ld_first;                 /* whose groups come back next */
   unsigned told;                /* signals of stores */
   bool rate;                    /* all groups of all steps, one behind the other */
+  unsigned gaps;                /* with pauses between the loads: percent of the cycles */
   uint32_t bad_word, bad_burst; /* with wrong parity, with an error; ~0: none */
+  bool err, err_stores;         /* the last cycle had an error; of a store */
+  enum kind err_kind;
+  uint32_t err_addr;
 };
 
 /* --- The neighbours --- */
@@ -143,6 +147,10 @@ static void watch_rd(struct bench *b) {
   } else if (r && (*b->d->flush_i || *b->d->halt_i)) {
     ++b->rd.end; /* dropped */
   }
+  /* What is on offer stays until it is granted, or is taken back by an error. */
+  const bool kept = b->rd_offer && !*b->d->flush_i && !*b->d->halt_i;
+  if (kept) assert_true(*b->d->rd_valid_o && *b->d->rd_addr_o == b->rd_offer);
+  b->rd_offer = *b->d->rd_valid_o && !*b->d->rd_ready_i ? *b->d->rd_addr_o : 0;
   if (!*b->d->rd_valid_o || !*b->d->rd_ready_i) return;
   grant(&b->rd, *b->d->rd_addr_o, *b->d->rd_beats_o);
   b->rd.burst[b->rd.put++ % kRing].tag = *b->d->rd_tag_o;
@@ -256,7 +264,8 @@ static void drive_rate(struct bench *b) {
   const unsigned n = store ? b->st_in : b->ld_in;
   const unsigned s = n / 4 % kSlots, g = n % 4;
   *b->d->st_valid_i = store;
-  *b->d->ld_valid_i = b->told == kSlots && b->ld_in < 4 * kSlots;
+  *b->d->ld_valid_i =
+      b->told == kSlots && b->ld_in < 4 * kSlots && !ct_rng_percent(&b->rng, b->gaps);
   *b->d->ld_done_ready_i = 1;
   *b->d->st_spm_i = s * kStepWords + g * kActBlocks;
   *b->d->ld_spm_i = kBack + s * kStepWords + g * kActBlocks;
@@ -276,6 +285,13 @@ static void watch_rate(struct bench *b) {
   b->finished += *b->d->ld_done_o;
 }
 
+static void watch_error(struct bench *b) {
+  b->err_stores = *b->d->st_err_o;
+  b->err = b->err_stores || *b->d->ld_err_o;
+  b->err_kind = (enum kind)(b->err_stores ? *b->d->st_err_kind_o : *b->d->ld_err_kind_o);
+  b->err_addr = b->err_stores ? *b->d->st_err_addr_o : *b->d->ld_err_addr_o;
+}
+
 static void cycle(struct bench *b, bool more) {
   drive_spm(b);
   drive_wr(b);
@@ -288,6 +304,7 @@ static void cycle(struct bench *b, bool more) {
   }
   if (!more) *b->d->st_valid_i = *b->d->ld_valid_i = 0;
   ct_act_moves_eval(b->d);
+  watch_error(b);
   watch_spm(b);
   watch_wr(b);
   watch_rd(b);
@@ -341,10 +358,19 @@ static void there_and_back(void **state) {
     struct bench *b = open_bench(20 * n);
     CT_TB_WHILE (b->finished < kStepsDone / 6, 400000) {
       cycle(b, true);
-      assert_false(*b->d->st_err_o || *b->d->ld_err_o);
+      assert_false(b->err);
     }
     print_message("%u steps, at most %u pages\n", b->finished, *b->d->most_o);
     ct_act_moves_free(b->d);
+  }
+}
+
+static void draw_words(struct bench *b) {
+  for (unsigned w = 0; w < kSlots * kStepWords; ++w) {
+    struct ct_act_block *x = &b->spm[kSpmBase + w];
+    x->e = (uint8_t)(118 + ct_rng_below(&b->rng, 4));
+    for (unsigned i = 0; i < 16; ++i)
+      x->q[i] = (int8_t)(ct_rng_u64(&b->rng) & 31);
   }
 }
 
@@ -357,12 +383,7 @@ static void line_rate(void **state) {
                              &b->beats,    &b->grants,    &b->arrivals};
   for (unsigned i = 0; i < 6; ++i)
     *stall[i] = ct_stall_make(0, 0, 1);
-  for (unsigned w = 0; w < kSlots * kStepWords; ++w) {
-    struct ct_act_block *x = &b->spm[kSpmBase + w];
-    x->e = (uint8_t)(118 + ct_rng_below(&b->rng, 4));
-    for (unsigned i = 0; i < 16; ++i)
-      x->q[i] = (int8_t)(ct_rng_u64(&b->rng) & 31);
-  }
+  draw_words(b);
   b->rate = true;
   unsigned store = 0, load = 0;
   for (; b->told < kSlots && store < 100000; ++store)
@@ -414,11 +435,14 @@ static void spoil_entry(struct bench *b, int s) {
   memcpy(&b->dram[index_of(b, s)][4 * b->step[s].entry[0]], &w, sizeof(w));
 }
 
+static void turn_bit(struct bench *b, uint32_t entry, uint32_t bit) {
+  b->dram[kArena + ct_act_entry_place(entry) + bit / 128][bit % 128 / 8] ^= (uint8_t)(1 << bit % 8);
+}
+
 static void spoil_group(struct bench *b, int s) {
   uint32_t entry;
   memcpy(&entry, &b->dram[index_of(b, s)][4 * b->step[s].entry[0]], sizeof(entry));
-  const uint32_t bit = ct_rng_below(&b->rng, 128 * ct_act_entry_units(entry));
-  b->dram[kArena + ct_act_entry_place(entry) + bit / 128][bit % 128 / 8] ^= (uint8_t)(1 << bit % 8);
+  turn_bit(b, entry, ct_rng_below(&b->rng, 128 * ct_act_entry_units(entry)));
 }
 
 /* Everything is forgotten; what W has is finished, what was asked for comes and is dropped. */
@@ -482,6 +506,38 @@ static void inject(struct bench *b, enum fault f) {
   }
 }
 
+/* The address that belongs to an error: of the step that is being stored or loaded. */
+static void check_address(const struct bench *b, enum fault f, uint32_t addr) {
+  const uint32_t st_words = (uint32_t)b->st_step * kStepWords;
+  uint32_t entry;
+  switch (f) {
+    case kStoreOutside:
+      assert_in_range(addr, st_words, st_words + kStepWords - 1);
+      break;
+    case kParity:
+      assert_int_equal(addr, b->bad_word);
+      break;
+    case kStoreFar:
+      if (addr < kArena) assert_int_equal(addr, index_of(b, b->st_step));
+      break;
+    case kNoRoom:
+      assert_int_equal(addr, index_of(b, b->st_step));
+      break;
+    case kLoadOutside:
+      assert_int_equal(addr, kBack + b->ld_step * kStepWords);
+      break;
+    case kMemory:
+      assert_int_equal(addr, b->bad_burst);
+      break;
+    case kLoadFar:
+      memcpy(&entry, &b->dram[index_of(b, b->ld_step)][4 * b->step[b->ld_step].entry[0]], 4);
+      assert_int_equal(addr, kArena + ct_act_entry_place(entry));
+      break;
+    default:
+      assert_int_equal(addr, index_of(b, b->ld_step));
+  }
+}
+
 static void errors(void **state) {
   (void)state;
   struct bench *b = open_bench(500);
@@ -494,18 +550,18 @@ static void errors(void **state) {
     CT_TB_WHILE (f > kNoRoom && (stored_step(b) < 0 || b->ld_step >= 0), 100000)
       cycle(b, true);
     inject(b, f);
-    CT_TB_WHILE (!*b->d->st_err_o && !*b->d->ld_err_o, 100000)
+    CT_TB_WHILE (!b->err, 100000)
       cycle(b, true);
-    const bool stores = *b->d->st_err_o;
-    if (stores == (f <= kNoRoom)) {
-      assert_int_equal(stores ? *b->d->st_err_kind_o : *b->d->ld_err_kind_o, kKindOf[f]);
+    if (b->err_stores == (f <= kNoRoom)) {
+      assert_int_equal(b->err_kind, kKindOf[f]);
+      check_address(b, f, b->err_addr);
       ++seen[f];
     }
     flush(b);
     const unsigned goal = b->finished + 1;
     CT_TB_WHILE (b->finished < goal, 100000) {
       cycle(b, true);
-      assert_false(*b->d->st_err_o || *b->d->ld_err_o);
+      assert_false(b->err);
     }
   }
   for (unsigned f = 0; f < kFaults; ++f)
@@ -513,10 +569,38 @@ static void errors(void **state) {
   ct_act_moves_free(b->d);
 }
 
+/* Units follow each other. A damaged group is an error of its own unit, and all groups in front of
+ * it come back, also if its very first bits are wrong. */
+static void damaged_behind(void **state) {
+  (void)state;
+  for (unsigned n = 0; n < 60; ++n) {
+    struct bench *b = open_bench(1000 + 20 * n);
+    draw_words(b);
+    b->rate = true;
+    b->gaps = n % 2 ? 90 : 0;
+    b->spm_write = ct_stall_make(n, n % 3 ? 60 : 0, 8);
+    CT_TB_WHILE (b->told < kSlots || b->wr_data, 400000)
+      cycle(b, true);
+    const unsigned s = ct_rng_below(&b->rng, kSlots);
+    const unsigned g = ct_rng_percent(&b->rng, 60) ? 0 : ct_rng_below(&b->rng, 4);
+    uint32_t entry[4];
+    memcpy(entry, b->dram[index_of(b, (int)s)], sizeof(entry));
+    const uint32_t bits = ct_rng_percent(&b->rng, 60) ? 10 : 128 * ct_act_entry_units(entry[g]);
+    turn_bit(b, entry[g], bits == 10 ? 9 : ct_rng_below(&b->rng, bits));
+    CT_TB_WHILE (!b->err, 400000)
+      cycle(b, true);
+    assert_int_equal(b->err_kind, kKindRoomOrGroup);
+    assert_int_equal(b->err_addr, index_of(b, (int)s));
+    assert_int_equal(b->finished, 4 * s + g);
+    ct_act_moves_free(b->d);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(there_and_back),
       cmocka_unit_test(errors),
+      cmocka_unit_test(damaged_behind),
       cmocka_unit_test(line_rate),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,8 @@ module ct_core_sampled #(
   parameter int unsigned Cols     = 16,
   parameter int unsigned VpuLanes = 16,
   parameter int unsigned SpmWords = 65536,
-  parameter int unsigned Contexts = 2
+  parameter int unsigned Contexts = 2,
+  parameter int unsigned Compress = 1
 ) (
   input  logic         clk_i,
   input  logic         sample_i,
@@ -120,7 +121,8 @@ module ct_core_sampled #(
     .Cols     (Cols),
     .VpuLanes (VpuLanes),
     .SpmWords (SpmWords),
-    .Contexts (Contexts)
+    .Contexts (Contexts),
+    .Compress (Compress)
   ) u_core (
     .*,
     .rst_ni            (rst_n),
