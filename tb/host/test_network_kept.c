@@ -22,27 +22,34 @@ static void keep_all(ct_graph *g, enum ct_format format) {
 struct outcome {
   uint64_t digest, bytes;
   size_t kept;
+  uint64_t stored, pages; /* bytes of groups; in use at most */
 };
 
-/* Two steps on a device; digest 0: its scratchpad is too small. */
+/* Two steps on a device; digest 0: its scratchpad is too small. bound: of all that is kept. */
 static struct outcome two_steps(struct bed *b, const char *uri, enum ct_format format,
-                                uint64_t seed) {
+                                uint64_t seed, uint32_t bound) {
   struct ct_network_info info;
   struct outcome o = {0};
   struct net_bed n;
   ct_rng rng = ct_rng_make(seed);
   keep_all(b->g, format);
   if (!net_try_open(&n, b, uri)) return o;
+  for (size_t i = 0; i < n.net->compiled.kepts; ++i)
+    assert_int_equal(ct_network_keep_within(n.net, i, bound), CT_OK);
   net_draw(&n, seed, &rng);
   net_run_device(&n, 0);
   net_run_device(&n, 1);
   assert_int_equal(ct_network_info(n.net, &info), CT_OK);
-  o = (struct outcome){net_digest(&n), info.run_bytes, n.net->compiled.kepts};
+  o = (struct outcome){.digest = net_digest(&n),
+                       .bytes = info.run_bytes,
+                       .kept = n.net->compiled.kepts,
+                       .pages = info.pages_most};
   for (size_t i = 0; i < o.kept; ++i) {
     struct ct_network_kept kept;
     assert_int_equal(ct_network_kept(n.net, i, &kept), CT_OK);
     assert_true(kept.bytes > 0 && kept.bytes <= kept.values * 35 / 32 + 16);
-    assert_int_equal(kept.bound, 0);
+    assert_int_equal(kept.bound, bound);
+    o.stored += kept.bytes;
   }
   net_close(&n);
   return o;
@@ -62,10 +69,10 @@ static void test_same_bits(void **state) {
     struct bed b;
     char text[1024];
     net_random(&b, &shape, &rng);
-    const struct outcome want = two_steps(&b, "emu:", CT_FORMAT_HBFP8, seed);
-    const struct outcome again = two_steps(&b, "emu:", CT_FORMAT_RECOMPUTE, seed);
-    const struct outcome comp = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, seed);
-    const struct outcome small = two_steps(&b, "emu:core=16x8", CT_FORMAT_COMPRESSED, seed);
+    const struct outcome want = two_steps(&b, "emu:", CT_FORMAT_HBFP8, seed, 0);
+    const struct outcome again = two_steps(&b, "emu:", CT_FORMAT_RECOMPUTE, seed, 0);
+    const struct outcome comp = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, seed, 0);
+    const struct outcome small = two_steps(&b, "emu:core=16x8", CT_FORMAT_COMPRESSED, seed, 0);
     if (again.digest != want.digest)
       fail_msg("made again it differs: %s", net_text(&b, text, sizeof text));
     if (comp.digest != want.digest || (small.digest && small.digest != want.digest))
@@ -76,6 +83,38 @@ static void test_same_bits(void **state) {
   }
   printf("  %zu tensors compressed; %zu networks are smaller with some made again\n", kept, less);
   assert_true(kept > 20 && less > 0);
+}
+
+/* Whatever is lost, the simulated cores lose the same, and need the same pages. */
+static void test_same_on_simulated_cores(void **state) {
+  (void)state;
+  static const char *const uris[] = {"sim:stall=25", "sim:core=16x8,stall=25"};
+  const struct net_shape shape = {.training = true,
+                                  .most_layers = 4,
+                                  .most_channels = 33,
+                                  .most_size = 8,
+                                  .most_images = 4};
+  ct_rng rng = ct_rng_make(32);
+  size_t kept = 0;
+  for (int i = 0, draws = ct_tb_draws(6); i < draws; ++i) {
+    const uint64_t seed = ct_rng_u64(&rng);
+    const uint32_t bound = i % 3 ? 120 + ct_rng_below(&rng, 12) : 0;
+    struct bed b;
+    char text[1024];
+    net_random(&b, &shape, &rng);
+    const struct outcome want = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, seed, bound);
+    for (size_t u = 0; u < sizeof uris / sizeof *uris; ++u) {
+      const struct outcome got = two_steps(&b, uris[u], CT_FORMAT_COMPRESSED, seed, bound);
+      if (got.digest &&
+          (got.digest != want.digest || got.stored != want.stored || got.pages != want.pages))
+        fail_msg("%s differs, K = %u: %s", uris[u], (unsigned)bound,
+                 net_text(&b, text, sizeof text));
+      kept += got.kept;
+    }
+    bed_free(&b);
+  }
+  printf("  %zu tensors compressed by simulated cores\n", kept);
+  assert_true(kept > 5);
 }
 
 /* ---- Of one network ---- */
@@ -265,6 +304,7 @@ static void test_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
+                                     cmocka_unit_test(test_same_on_simulated_cores),
                                      cmocka_unit_test(test_needs_less),
                                      cmocka_unit_test(test_pages), cmocka_unit_test(test_bounds),
                                      cmocka_unit_test(test_refused)};
