@@ -422,16 +422,16 @@ static void write_context(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t o
                           uint32_t value) {
   const uint32_t arena = ctx->compress ? 0xffffff00 : 0;
   const struct stored table[] = {{CT_CREG_RING_BASE, UINT32_MAX, UINT32_MAX},
-                                        {CT_CREG_RING_LOG2, UINT32_MAX, 10},
-                                        {CT_CREG_TAIL, 0xffff, 0xffff},
-                                        {CT_CREG_RD_BASE, UINT32_MAX, UINT32_MAX},
-                                        {CT_CREG_RD_LIMIT, UINT32_MAX, UINT32_MAX},
-                                        {CT_CREG_WR_BASE, UINT32_MAX, UINT32_MAX},
-                                        {CT_CREG_WR_LIMIT, UINT32_MAX, UINT32_MAX},
-                                        {CT_CREG_SPM_BASE, 0xfffff, 0xfffff},
-                                        {CT_CREG_SPM_SIZE, 0xfffff, 0xfffff},
-                                        {CT_CREG_WATCHDOG, UINT32_MAX, UINT32_MAX},
-                                        {CT_CREG_ARENA_BASE, arena, UINT32_MAX}};
+                                 {CT_CREG_RING_LOG2, UINT32_MAX, 10},
+                                 {CT_CREG_TAIL, 0xffff, 0xffff},
+                                 {CT_CREG_RD_BASE, UINT32_MAX, UINT32_MAX},
+                                 {CT_CREG_RD_LIMIT, UINT32_MAX, UINT32_MAX},
+                                 {CT_CREG_WR_BASE, UINT32_MAX, UINT32_MAX},
+                                 {CT_CREG_WR_LIMIT, UINT32_MAX, UINT32_MAX},
+                                 {CT_CREG_SPM_BASE, 0xfffff, 0xfffff},
+                                 {CT_CREG_SPM_SIZE, 0xfffff, 0xfffff},
+                                 {CT_CREG_WATCHDOG, UINT32_MAX, UINT32_MAX},
+                                 {CT_CREG_ARENA_BASE, arena, UINT32_MAX}};
   if (store(table, sizeof table / sizeof *table, ctx->reg, offset, value)) {
     set_window(emu, ctx);
     return;

@@ -124,8 +124,9 @@ bool ct_emu_dispatch(struct ct_emu_ctx *ctx) {
   const struct ct_emu_line *line = &ctx->prog[ctx->pc];
   struct ct_emu_queue *q = line->unit < CT_EMU_UNITS ? &ctx->queue[line->unit] : NULL;
   struct ct_emu_slot here, *slot = q ? ct_emu_queue_end(q) : &here;
-  if ((line->gather && !ctx->batch) || (line->comp && !ctx->compress) || (line->walk && ctx->walks != 3) ||
-      !finish(line, ctx->r, &slot->cmd) || (!q && !control(ctx, &slot->cmd))) {
+  if ((line->gather && !ctx->batch) || (line->comp && !ctx->compress) ||
+      (line->walk && ctx->walks != 3) || !finish(line, ctx->r, &slot->cmd) ||
+      (!q && !control(ctx, &slot->cmd))) {
     ct_emu_fail(ctx, CT_DEV_ILLEGAL, ctx->pc);
     return true;
   }

@@ -68,7 +68,8 @@ static struct ct_seat draw_index(struct kbed *b, uint32_t units) {
 static void one(struct arena *a, uint32_t rows, uint32_t cols, uint32_t window) {
   struct kbed *b = &a->bed;
   const enum ct_keep keep = ct_rng_percent(&b->rng, 50) ? CT_KEEP_ROWS : CT_KEEP_SQUARE;
-  const uint8_t bound = ct_rng_percent(&b->rng, 40) ? 0 : (uint8_t)(118 + ct_rng_below(&b->rng, 12));
+  const uint8_t bound =
+      ct_rng_percent(&b->rng, 40) ? 0 : (uint8_t)(118 + ct_rng_below(&b->rng, 12));
   kb_clear(b);
   const struct ct_mat x = kb_mat(b, rows, cols, 1u << keep, false);
   const struct ct_mat y = kb_mat(b, rows, cols, 1u << keep, true);

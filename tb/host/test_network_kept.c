@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How activations are kept from forward to backward changes no bit where nothing is lost: HBFP8, made
- * again, compressed. What compressing saves, what devices refuse, and how runs end that find no room.
+ * How activations are kept from forward to backward changes no bit where nothing is lost: HBFP8,
+ * made again, compressed. What compressing saves, what devices refuse, and how runs end that find
+ * no room.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,11 +58,8 @@ static struct outcome two_steps(struct bed *b, const char *uri, enum ct_format f
 
 static void test_same_bits(void **state) {
   (void)state;
-  const struct net_shape shape = {.training = true,
-                                  .most_layers = 5,
-                                  .most_channels = 40,
-                                  .most_size = 14,
-                                  .most_images = 6};
+  const struct net_shape shape = {
+      .training = true, .most_layers = 5, .most_channels = 40, .most_size = 14, .most_images = 6};
   ct_rng rng = ct_rng_make(31);
   size_t kept = 0, less = 0;
   for (int i = 0, draws = ct_tb_draws(25); i < draws; ++i) {
@@ -89,11 +87,8 @@ static void test_same_bits(void **state) {
 static void test_same_on_simulated_cores(void **state) {
   (void)state;
   static const char *const uris[] = {"sim:stall=25", "sim:core=16x8,stall=25"};
-  const struct net_shape shape = {.training = true,
-                                  .most_layers = 4,
-                                  .most_channels = 33,
-                                  .most_size = 8,
-                                  .most_images = 4};
+  const struct net_shape shape = {
+      .training = true, .most_layers = 4, .most_channels = 33, .most_size = 8, .most_images = 4};
   ct_rng rng = ct_rng_make(32);
   size_t kept = 0;
   for (int i = 0, draws = ct_tb_draws(6); i < draws; ++i) {
@@ -222,9 +217,10 @@ static void test_pages(void **state) {
   ct_close(dev);
 }
 
-/* Bounds follow momentum and gradients, the same whether runs are waited for or submitted, and what is
- * kept becomes smaller. */
-static void steps_with(double error, bool submit, uint8_t *bound, uint64_t *bytes, uint64_t *digest) {
+/* Bounds follow momentum and gradients, the same whether runs are waited for or submitted, and what
+ * is kept becomes smaller. */
+static void steps_with(double error, bool submit, uint8_t *bound, uint64_t *bytes,
+                       uint64_t *digest) {
   const struct ct_network_options how = {.error = error, .refresh = 4};
   struct bed b = {.g = resnet8(1, CT_FORMAT_COMPRESSED)};
   struct net_bed n = {.bed = &b};
@@ -303,11 +299,10 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
-                                     cmocka_unit_test(test_same_on_simulated_cores),
-                                     cmocka_unit_test(test_needs_less),
-                                     cmocka_unit_test(test_pages), cmocka_unit_test(test_bounds),
-                                     cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_same_on_simulated_cores),
+      cmocka_unit_test(test_needs_less), cmocka_unit_test(test_pages),
+      cmocka_unit_test(test_bounds),     cmocka_unit_test(test_refused)};
   ct_tb_seed();
   return cmocka_run_group_tests_name("kept activations", tests, NULL, NULL);
 }

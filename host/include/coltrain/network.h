@@ -56,9 +56,9 @@ struct ct_network_options {
   bool shared;       /* inputs and labels are those of all members */
   uint32_t bits;     /* of a number that is kept compressed, for which there are pages: what is not
                         kept to the bit may have 4, say; 0: 12, which always suffice */
-  uint32_t refresh;  /* steps from one look at gradients to the next, by which bounds of what is kept
-                        compressed are set (docs/compression.md); 0: 50 */
-  double error;      /* what that may cost, as a part of the momentum: 0.01, say; 0: nothing is lost */
+  uint32_t refresh; /* steps from one look at gradients to the next, by which bounds of what is kept
+                       compressed are set (docs/compression.md); 0: 50 */
+  double error; /* what that may cost, as a part of the momentum: 0.01, say; 0: nothing is lost */
   uintptr_t reserved[2]; /* 0 */
 };
 

@@ -153,8 +153,8 @@ struct ct_stage {
   bool overlaps; /* its jobs read nothing that the job before writes: CT_JOB_OVERLAP */
   uint64_t macs;
   uint64_t read, written; /* bytes of its tensors */
-  bool looks;    /* part of those runs alone that look at gradients */
-  uint32_t kept; /* it stores compressed what is number kept - 1; 0: it does not */
+  bool looks;             /* part of those runs alone that look at gradients */
+  uint32_t kept;          /* it stores compressed what is number kept - 1; 0: it does not */
   struct ct_codes codes;
   struct ct_codes group; /* for `round` members a pass; round 0: there is none */
   uint32_t round;

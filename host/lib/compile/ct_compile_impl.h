@@ -77,7 +77,7 @@ struct ct_net_step {
   bool again; /* makes anew for gradients what was made in front */
   bool looks; /* at gradients, for what is kept compressed */
   int order;
-  uint32_t kept; /* PACK: the number of what it packs, plus 1 */
+  uint32_t kept;    /* PACK: the number of what it packs, plus 1 */
   enum ct_keep way; /* PACK, UNPACK: how that is kept raw */
   uint32_t runs; /* it is needed in the last of so many; 0: not known yet. Of an update: as given */
   /* The tile program: inputs and the values that its operations make (CT_NO_VALUE: none). */
@@ -319,8 +319,8 @@ bool ct_compile_mlp(struct ct_compiler *c);
 /* ---- The end: places and programs ---- */
 
 void ct_compile_places(struct ct_compiler *c);
-/* What is made again, or lies compressed, between its last use in front and its first for gradients:
- * when the ways of keeping are known, and before places are given. */
+/* What is made again, or lies compressed, between its last use in front and its first for
+ * gradients: when the ways of keeping are known, and before places are given. */
 void ct_compile_kept(struct ct_compiler *c);
 /* What is known of it when places are. */
 void ct_compile_kept_places(struct ct_compiler *c);

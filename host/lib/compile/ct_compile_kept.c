@@ -6,16 +6,15 @@
  * gradients that reads it; these read what that makes. It costs no memory if what the step reads is
  * kept in any case.
  *
- * Compressed: a step behind the last use in front packs the value, and one in front of its first use
- * for gradients unpacks it. So its place is free in between, and what was unpacked lives only as
- * long as the gradients read it. The index lies with
- * what lasts, so that the host may ask it behind a run how long the groups were, and so that many
- * small things do not cut the arena in pieces. Where the value
- * makes a weight's gradient, the other operand's squares are summed for the host, which sets the
- * bound by them.
+ * Compressed: a step behind the last use in front packs the value, and one in front of its first
+ * use for gradients unpacks it. So its place is free in between, and what was unpacked lives only
+ * as long as the gradients read it. The index lies with what lasts, so that the host may ask it
+ * behind a run how long the groups were, and so that many small things do not cut the arena in
+ * pieces. Where the value makes a weight's gradient, the other operand's squares are summed for the
+ * host, which sets the bound by them.
  *
- * Both are told from the last way of keeping by the value's format. A value for which neither can be
- * done is kept in HBFP8.
+ * Both are told from the last way of keeping by the value's format. A value for which neither can
+ * be done is kept in HBFP8.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +29,10 @@ static bool is_back(const struct ct_net_step *s) {
 }
 
 struct readers {
-  int front;                 /* the last step in front that makes or reads it */
-  int first;                 /* the first for gradients; CT_FROM_START: there is none */
-  size_t step;               /* its number in the list */
-  bool need[CT_KEEPS], any;  /* how those for gradients read it */
+  int front;                /* the last step in front that makes or reads it */
+  int first;                /* the first for gradients; CT_FROM_START: there is none */
+  size_t step;              /* its number in the list */
+  bool need[CT_KEEPS], any; /* how those for gradients read it */
 };
 
 struct scan {
@@ -70,8 +69,8 @@ static struct readers readers_of(struct ct_compiler *c, int value) {
   return r;
 }
 
-/* Whether it is a matrix of its own that a run makes in front, and that gradients read when at least
- * one other step has run. */
+/* Whether it is a matrix of its own that a run makes in front, and that gradients read when at
+ * least one other step has run. */
 static bool is_kept(const struct ct_compiler *c, int value, const struct readers *r) {
   const struct ct_val *v = &c->value[value];
   if (v->place != CT_VALUE_ARENA || v->kind != CT_LAY_MATRIX || v->step == CT_FROM_START ||
@@ -117,7 +116,8 @@ static int by_order(const void *a, const void *b) {
   return x->step < y->step ? -1 : 1;
 }
 
-static void live(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep, bool made) {
+static void live(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
+                 bool made) {
   const int whole = c->value[value].within;
   struct ct_val *v = &c->value[whole == CT_NO_VALUE ? value : whole];
   (void)keep;
@@ -250,11 +250,11 @@ static void note_kept(struct ct_compiler *c, int value, int index) {
     ct_compile_no_memory(c);
     return;
   }
-  o->kept[o->kepts++] = (struct ct_kept){
-      .tensor = name_of(c, value),
-      .rows = v->rows,
-      .cols = v->cols,
-      .index = {.at = (uint32_t)index}}; /* until places are known */
+  o->kept[o->kepts++] =
+      (struct ct_kept){.tensor = name_of(c, value),
+                       .rows = v->rows,
+                       .cols = v->cols,
+                       .index = {.at = (uint32_t)index}}; /* until places are known */
 }
 
 /* ---- What the bound follows ---- */
@@ -291,9 +291,10 @@ static void add_sum(struct ct_compiler *c, struct ct_kept *k, size_t at, int del
   s->x = delta;
   s->sum = (struct ct_sum_rows){.squares = true, .scale = 1};
   s->y = ct_step_makes(c, s, sum);
-  of.delta = (struct ct_mat){.rows = 1,
-                             .cols = c->value[delta].cols,
-                             .keep[CT_KEEP_F32] = {.at = (uint32_t)sum}}; /* until places are known */
+  of.delta =
+      (struct ct_mat){.rows = 1,
+                      .cols = c->value[delta].cols,
+                      .keep[CT_KEEP_F32] = {.at = (uint32_t)sum}}; /* until places are known */
   k->sum[k->sums++] = of;
 }
 
@@ -348,10 +349,11 @@ static void compress(struct ct_compiler *c, int value, const struct readers *r, 
 static void refuse(struct ct_compiler *c, int value) {
   const char *name = name_of(c, value);
   if (!c->options->compress)
-    ct_compile_fail(c, CT_ERR_UNSUPPORTED,
-                    "what %s makes is to be kept compressed, which this device cannot do: it was made "
-                    "without that. Keep it in HBFP8",
-                    name);
+    ct_compile_fail(
+        c, CT_ERR_UNSUPPORTED,
+        "what %s makes is to be kept compressed, which this device cannot do: it was made "
+        "without that. Keep it in HBFP8",
+        name);
   else if (c->options->members)
     ct_compile_fail(c, CT_ERR_UNSUPPORTED,
                     "what %s makes is to be kept compressed: networks of several members cannot do "

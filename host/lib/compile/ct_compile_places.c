@@ -221,7 +221,8 @@ static void take_places(struct ct_compiler *c) {
 
 static void settle(struct ct_compiler *c, struct ct_val *v) {
   static const unsigned narrow[] = {
-      [CT_FORMAT_FP32] = 0, [CT_FORMAT_HBFP8] = 0, [CT_FORMAT_HBFP6] = 2, [CT_FORMAT_HBFP4] = 4, [CT_FORMAT_RECOMPUTE] = 0, [CT_FORMAT_COMPRESSED] = 0};
+      [CT_FORMAT_FP32] = 0,  [CT_FORMAT_HBFP8] = 0,     [CT_FORMAT_HBFP6] = 2,
+      [CT_FORMAT_HBFP4] = 4, [CT_FORMAT_RECOMPUTE] = 0, [CT_FORMAT_COMPRESSED] = 0};
   const bool hbfp = in_hbfp(c, v);
   v->narrow = c->options->narrow;
   if (hbfp && narrow[v->format] > v->narrow) v->narrow = narrow[v->format];
@@ -310,7 +311,8 @@ static int by_size(const void *a, const void *b) {
 }
 
 static int by_place(const void *a, const void *b) {
-  const struct stretch *x = *(const struct stretch *const *)a, *y = *(const struct stretch *const *)b;
+  const struct stretch *x = *(const struct stretch *const *)a,
+                       *y = *(const struct stretch *const *)b;
   return x->at < y->at ? -1 : x->at > y->at;
 }
 

@@ -246,7 +246,8 @@ static bool is_map(const struct ct_gtensor *t) {
 static int keep_parts(ct_graph *g, int tensor, enum ct_format format) {
   const int node = g->tensor[tensor]->node;
   int err = ct_graph_set_format(g, tensor, format);
-  if (err < 0 || node < 0 || !g->node[node]->backward || strcmp(g->node[node]->op->name, "add") != 0)
+  if (err < 0 || node < 0 || !g->node[node]->backward ||
+      strcmp(g->node[node]->op->name, "add") != 0)
     return err < 0 ? err : CT_OK;
   err = CT_OK;
   for (uint32_t i = 0; i < g->node[node]->inputs && !err; ++i) {

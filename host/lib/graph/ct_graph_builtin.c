@@ -82,12 +82,10 @@ static int norm(const struct net *net, const char *name, int x) {
 
 static int pool(const struct net *net, const char *op, const char *name, int x) {
   const struct ct_attr attrs[] = {{"kernel", 2, {2, 2}}, {"stride", 2, {2, 2}}};
-  return ct_graph_add(net->g, &(struct ct_new_node){.op = op,
-                                                    .name = name,
-                                                    .inputs = &x,
-                                                    .input_count = 1,
-                                                    .attrs = attrs,
-                                                    .attr_count = 2});
+  return ct_graph_add(
+      net->g,
+      &(struct ct_new_node){
+          .op = op, .name = name, .inputs = &x, .input_count = 1, .attrs = attrs, .attr_count = 2});
 }
 
 /* The last layer, and the loss in training. */

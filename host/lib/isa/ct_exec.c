@@ -36,7 +36,8 @@ static bool has_sems(const struct ct_cmd *cmd) {
          16;
 }
 
-/* Groups of whole tiles, of one index unit. (Whether the context has an arena is not known here.) */
+/* Groups of whole tiles, of one index unit. (Whether the context has an arena is not known here.)
+ */
 static bool comp_legal(const struct ct_cmd *cmd) {
   const uint32_t n1 = CT_GET(cmd, DMA_N1), groups = n1 & 7, nb = CT_GET(cmd, DMA_NB);
   const bool store = CT_GET(cmd, ALL_OP) == CT_OP_ST;

@@ -269,8 +269,8 @@ int ct_kernel_turn(const struct ct_turn *k, uint32_t spm_words, struct ct_codes 
 
 /* Records of a matrix to groups of compressed tiles (docs/compression.md), and back. Groups are of
  * four tiles in the order of the pieces, four of them in an index unit; those that are left over
- * are one more group, in a unit of its own. n1_reg: an argument that has the bound's exponent in bits
- * 11..4. The device has CT_FEATURE_COMPRESSION, and the queue is training's. */
+ * are one more group, in a unit of its own. n1_reg: an argument that has the bound's exponent in
+ * bits 11..4. The device has CT_FEATURE_COMPRESSION, and the queue is training's. */
 struct ct_pack {
   struct ct_mat mat;    /* kept as records, one way */
   struct ct_seat index; /* ct_pack_units() of them */

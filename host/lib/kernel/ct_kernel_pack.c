@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records to groups of compressed tiles, and back. LD brings tiles, ST takes them away again: one of
- * the two does the work. A pass is an index unit.
+ * Records to groups of compressed tiles, and back. LD brings tiles, ST takes them away again: one
+ * of the two does the work. A pass is an index unit.
  */
 #include "coltrain/coltrain.h"
 #include "ct_kernel_program.h"
@@ -12,9 +12,9 @@ struct pack {
   struct ct_vk v;
   const struct ct_pack *k;
   enum ct_keep keep;
-  uint32_t tiles;       /* of the matrix */
-  uint32_t mat, index;  /* tensors */
-  uint32_t words;       /* a ring in the scratchpad */
+  uint32_t tiles;      /* of the matrix */
+  uint32_t mat, index; /* tensors */
+  uint32_t words;      /* a ring in the scratchpad */
 };
 
 static uint32_t tiles_of(uint32_t rows, uint32_t cols) {
@@ -41,14 +41,14 @@ static void move(struct pack *p, uint32_t unit, uint32_t tile, uint32_t groups, 
                              .n1 = groups * tiles,
                              .d1 = CT_RECORD_UNITS,
                              .s1 = CT_TILE};
-  const struct ct_dma comp = {.dram = ct_tile_of(l, p->index, 0, unit),
-                              .spm = slot,
-                              .nb = tiles * CT_TILE,
-                              .n1 = groups,
-                              .s1 = (int32_t)(tiles * CT_TILE),
-                              .comp = {.on = true,
-                                       .free = p->k->back && p->k->free,
-                                       .n1_reg = p->k->back ? 0 : p->k->n1_reg}};
+  const struct ct_dma comp = {
+      .dram = ct_tile_of(l, p->index, 0, unit),
+      .spm = slot,
+      .nb = tiles * CT_TILE,
+      .n1 = groups,
+      .s1 = (int32_t)(tiles * CT_TILE),
+      .comp = {
+          .on = true, .free = p->k->back && p->k->free, .n1_reg = p->k->back ? 0 : p->k->n1_reg}};
   ct_ld(l, p->k->back ? &comp : &raw);
   ct_st(l, p->k->back ? &raw : &comp);
 }
@@ -61,8 +61,7 @@ static void all(struct pack *p) {
   const uint32_t steps = p->tiles / STEP, rest = p->tiles % STEP, groups = rest / GROUP;
   ct_repeat(p->v.l, steps, step, p);
   if (groups) move(p, steps, steps * STEP, groups, GROUP);
-  if (rest % GROUP)
-    move(p, steps + (groups > 0), p->tiles - rest % GROUP, 1, rest % GROUP);
+  if (rest % GROUP) move(p, steps + (groups > 0), p->tiles - rest % GROUP, 1, rest % GROUP);
 }
 
 static int check(struct pack *p) {
@@ -94,7 +93,8 @@ int ct_kernel_pack(const struct ct_pack *k, const struct ct_room *room, struct c
   p.index = ct_vk_units_tensor(&p.v, k->index, units, !k->back);
   ct_vk_carriers(&p.v, CT_VK_FIRST_REG);
   const uint64_t fit = ct_vk_left(&p.v) / (STEP * CT_TILE);
-  p.words = ct_spm_ring(p.v.l, "tiles", STEP * CT_TILE, fit == 0 ? 1 : ct_min_u32((uint32_t)fit, SLOTS));
+  p.words =
+      ct_spm_ring(p.v.l, "tiles", STEP * CT_TILE, fit == 0 ? 1 : ct_min_u32((uint32_t)fit, SLOTS));
   all(&p);
   return ct_vk_end(&p.v, codes);
 }

@@ -50,14 +50,15 @@ static struct ct_cycles_core core_of(const ct_network *n) {
 
 static int compile(ct_network *n) {
   const struct ct_cycles_core core = core_of(n);
-  const struct ct_compile_options options = {.spm_words = ct_window_words(n->dev),
-                                             .narrow = n->narrow,
-                                             .kernels = n->kernels,
-                                             .walks = walks(n->dev),
-                                             .compress = n->dev->info.features & CT_FEATURE_COMPRESSION,
-                                             .members = n->members > 1,
-                                             .shared = n->common,
-                                             .core = &core};
+  const struct ct_compile_options options = {
+      .spm_words = ct_window_words(n->dev),
+      .narrow = n->narrow,
+      .kernels = n->kernels,
+      .walks = walks(n->dev),
+      .compress = n->dev->info.features & CT_FEATURE_COMPRESSION,
+      .members = n->members > 1,
+      .shared = n->common,
+      .core = &core};
   struct ct_compiled *c = &n->shared->compiled;
   n->shared->graph = n->graph;
   const int err = ct_compile(n->graph, &options, c);

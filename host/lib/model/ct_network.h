@@ -71,10 +71,10 @@ struct ct_shared {
   uint64_t arena[CT_QUEUES];    /* runs of a queue go one after the other */
   uint64_t pages;               /* for what is kept compressed, as allocated; 0: none */
   uint32_t page_count;
-  bool leaky;                   /* a run has failed: there may be groups that no index knows */
-  ct_network *looking;          /* whose run, the last one submitted, looks at gradients; or NULL */
-  int error[CT_QUEUES];         /* CT_ERR_DEVICE: jobs of a network that is gone may use it */
-  size_t open, refs;            /* networks */
+  bool leaky;           /* a run has failed: there may be groups that no index knows */
+  ct_network *looking;  /* whose run, the last one submitted, looks at gradients; or NULL */
+  int error[CT_QUEUES]; /* CT_ERR_DEVICE: jobs of a network that is gone may use it */
+  size_t open, refs;    /* networks */
 };
 
 struct ct_network {
@@ -96,16 +96,16 @@ struct ct_network {
   double kept_error;                /* struct ct_network_options.error, .refresh */
   uint32_t refresh;
   uint32_t page_bits;
-  struct ct_copies copies;          /* that publish for this network; made when needed */
-  uint32_t numbered;                /* highest number that a version has had */
-  uint64_t seed;                    /* of dropout */
-  bool stale;          /* weights were written since the stages that run once have run */
-  bool changes;        /* runs change weights or states: those stages run each time */
-  enum ct_queue queue; /* of the last run that was waited for */
-  int error;           /* how it ended; CT_ERR_DEVICE: jobs of it may be under way ... */
-  uint64_t ends;       /* ... until so many jobs of the queue have completed */
-  uint64_t steps;      /* runs that changed weights */
-  uint64_t drawn;      /* the seed that weights were drawn from last */
+  struct ct_copies copies; /* that publish for this network; made when needed */
+  uint32_t numbered;       /* highest number that a version has had */
+  uint64_t seed;           /* of dropout */
+  bool stale;              /* weights were written since the stages that run once have run */
+  bool changes;            /* runs change weights or states: those stages run each time */
+  enum ct_queue queue;     /* of the last run that was waited for */
+  int error;               /* how it ended; CT_ERR_DEVICE: jobs of it may be under way ... */
+  uint64_t ends;           /* ... until so many jobs of the queue have completed */
+  uint64_t steps;          /* runs that changed weights */
+  uint64_t drawn;          /* the seed that weights were drawn from last */
   uint64_t epochs;
   size_t refs;
   struct ct_follower follower;

@@ -28,9 +28,9 @@ static uint64_t values_of(const struct ct_kept *k) {
   return (uint64_t)ct_tiles(k->rows) * ct_tiles(k->cols) * CT_TILE * CT_TILE;
 }
 
-/* For so many bits a number, and one more for each tensor, since pages have several. A page is left when
- * the next group does not fit, so 187 of its 256 units are full at least: groups of 70 units for 1024
- * numbers that never become smaller take 12 bits each. */
+/* For so many bits a number, and one more for each tensor, since pages have several. A page is left
+ * when the next group does not fit, so 187 of its 256 units are full at least: groups of 70 units
+ * for 1024 numbers that never become smaller take 12 bits each. */
 static uint64_t most_pages(const ct_network *n) {
   const uint64_t page_bits = (uint64_t)8 * CT_PAGE_BYTES;
   uint64_t pages = n->compiled.kepts;
@@ -50,10 +50,11 @@ static int check_pages(ct_network *n, uint64_t *pages) {
                    "another network keeps its activations compressed, and the device has pages for "
                    "one: free that network first, or keep those of this one in HBFP8");
   if (*pages <= CT_COMP_PAGES) return CT_OK;
-  return ct_fail(n->dev, CT_ERR_NO_SPACE,
-                 "what is kept compressed may take %llu pages, the device has at most %d: allow for "
-                 "fewer bits a number, or take smaller batches",
-                 (unsigned long long)*pages, CT_COMP_PAGES);
+  return ct_fail(
+      n->dev, CT_ERR_NO_SPACE,
+      "what is kept compressed may take %llu pages, the device has at most %d: allow for "
+      "fewer bits a number, or take smaller batches",
+      (unsigned long long)*pages, CT_COMP_PAGES);
 }
 
 /* Pages begin at multiples of their size. */
@@ -75,8 +76,9 @@ static int open_pages(ct_network *n) {
 
 enum { LOSSLESS = 9, UNIT = 136 };
 
-/* Until gradients have been looked at nothing is lost, unless there are too few pages for that: then
- * numbers are taken to be about 1, so that steps of this size need as many bits as there are. */
+/* Until gradients have been looked at nothing is lost, unless there are too few pages for that:
+ * then numbers are taken to be about 1, so that steps of this size need as many bits as there are.
+ */
 static void begin_bounds(ct_network *n) {
   const bool few = n->kept_error > 0 && n->page_bits < LOSSLESS;
   for (size_t i = 0; few && i < n->compiled.kepts; ++i)
@@ -102,12 +104,12 @@ void ct_kept_leave(ct_device *dev, struct ct_shared *s) {
 
 /*
  * With an error e of a value the gradient of a weight, which is made of it and of delta, has the
- * deviation e * sqrt(R / 3) * ||delta||, R the part of values that are not 0. It shall be s of the mean
- * of the weight's momentum, and e half of the largest value at most: where gradients vanish it would
- * grow beyond all bounds. (docs/compression.md)
+ * deviation e * sqrt(R / 3) * ||delta||, R the part of values that are not 0. It shall be s of the
+ * mean of the weight's momentum, and e half of the largest value at most: where gradients vanish it
+ * would grow beyond all bounds. (docs/compression.md)
  *
- * Where it is normalised over the batch, and the weight is the scale, delta is divided by the deviation of
- * its column, and zeros are numbers as all others.
+ * Where it is normalised over the batch, and the weight is the scale, delta is divided by the
+ * deviation of its column, and zeros are numbers as all others.
  */
 
 enum { FIRST_STEPS = 20 };
@@ -339,9 +341,7 @@ int ct_network_kept(ct_network *n, size_t index, struct ct_network_kept *kept) {
   if (!err) err = finish_look(n);
   if (err) return err;
   *kept = (struct ct_network_kept){
-      .tensor = k->tensor,
-      .values = values_of(k),
-      .bound = n->bound[index]};
+      .tensor = k->tensor, .values = values_of(k), .bound = n->bound[index]};
   if (!n->steps) return CT_OK;
   uint64_t units = 0;
   err = count_units(n, k, &units);

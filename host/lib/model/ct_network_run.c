@@ -131,8 +131,8 @@ struct run {
   enum ct_queue queue;
   uint64_t step;
   struct ct_job job;
-  uint64_t *tag; /* by stage; 0: not submitted */
-  size_t first;  /* the oldest one under way */
+  uint64_t *tag;       /* by stage; 0: not submitted */
+  size_t first;        /* the oldest one under way */
   struct ct_event bad; /* of the first that the device ended, and which stage it is */
   size_t bad_stage;
 };
@@ -142,9 +142,9 @@ static int say_why(struct run *r, int err) {
   const struct ct_stage *stage = &r->n->compiled.stage[r->bad_stage];
   const bool full = r->bad.code == CT_DEV_COMP && stage->kept;
   if (err != CT_ERR_JOB || !r->bad.code) return err;
-  return ct_fail(r->n->dev, err, "the device ended a job of %s (%s): %s (%s, address 0x%" PRIx32 ")%s",
-                 stage->node, stage->op, ct_code_text(r->bad.code), ct_code_name(r->bad.code),
-                 r->bad.address,
+  return ct_fail(r->n->dev, err,
+                 "the device ended a job of %s (%s): %s (%s, address 0x%" PRIx32 ")%s", stage->node,
+                 stage->op, ct_code_text(r->bad.code), ct_code_name(r->bad.code), r->bad.address,
                  full ? ". The pages for what is kept compressed are full: have pages for "
                         "more bits a number, allow a larger error, or take smaller batches"
                       : "");

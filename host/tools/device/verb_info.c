@@ -17,9 +17,12 @@ struct feature {
 };
 
 static const struct feature features[] = {
-    {CT_FEATURE_HBFP8, "hbfp8"},         {CT_FEATURE_TRAINING, "training"},
-    {CT_FEATURE_FUNCTIONS, "functions"}, {CT_FEATURE_PARITY, "parity"},
-    {CT_FEATURE_REQUESTS, "requests"},   {CT_FEATURE_CONVOLUTION, "convolution"},
+    {CT_FEATURE_HBFP8, "hbfp8"},
+    {CT_FEATURE_TRAINING, "training"},
+    {CT_FEATURE_FUNCTIONS, "functions"},
+    {CT_FEATURE_PARITY, "parity"},
+    {CT_FEATURE_REQUESTS, "requests"},
+    {CT_FEATURE_CONVOLUTION, "convolution"},
     {CT_FEATURE_COMPRESSION, "compression"},
 };
 enum { FEATURES = sizeof features / sizeof *features };

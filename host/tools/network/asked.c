@@ -29,12 +29,10 @@ static int keep(ct_graph *g, const struct asked_keep *how) {
   return err < 0 ? err : CT_OK;
 }
 
-static const char *const formats[] = {[CT_FORMAT_FP32] = "fp32",
-                                      [CT_FORMAT_HBFP8] = "hbfp8",
-                                      [CT_FORMAT_HBFP6] = "hbfp6",
-                                      [CT_FORMAT_HBFP4] = "hbfp4",
-                                      [CT_FORMAT_RECOMPUTE] = "recompute",
-                                      [CT_FORMAT_COMPRESSED] = "compressed"};
+static const char *const formats[] = {
+    [CT_FORMAT_FP32] = "fp32",           [CT_FORMAT_HBFP8] = "hbfp8",
+    [CT_FORMAT_HBFP6] = "hbfp6",         [CT_FORMAT_HBFP4] = "hbfp4",
+    [CT_FORMAT_RECOMPUTE] = "recompute", [CT_FORMAT_COMPRESSED] = "compressed"};
 
 /* ":ERROR", ":ERROR:BITS" or nothing behind "compressed". */
 static bool take_error(const char *arg, struct asked_keep *keep) {

@@ -47,7 +47,7 @@ int asked_largest(ct_device *dev, struct asked_name *of, uint64_t limit);
 uint64_t asked_take_size(const char *arg, const struct argp_state *state);
 
 /* The argument of --keep, and its name; what is none is a usage error. */
-#define ASKED_KEEP \
+#define ASKED_KEEP                                                                           \
   "How activations and their gradients are kept between layers: fp32, hbfp8, hbfp6, hbfp4, " \
   "recompute or compressed[:ERROR[:BITS]], "
 struct asked_keep asked_take_keep(const char *arg, const struct argp_state *state);

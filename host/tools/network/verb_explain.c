@@ -191,9 +191,9 @@ static json_t *memory_json(const struct study *s) {
   struct ct_network_info info = {.weights_bytes = 0};
   ct_network_info(s->net, &info);
   return json_pack("{s:I, s:I, s:I, s:I, s:I}", "pages_bytes", (json_int_t)info.pages,
-                   "pages_most_bytes", (json_int_t)info.pages_most, "weights_bytes", (json_int_t)info.weights_bytes,
-                   "frame_bytes", (json_int_t)info.frame_bytes, "run_bytes",
-                   (json_int_t)info.run_bytes);
+                   "pages_most_bytes", (json_int_t)info.pages_most, "weights_bytes",
+                   (json_int_t)info.weights_bytes, "frame_bytes", (json_int_t)info.frame_bytes,
+                   "run_bytes", (json_int_t)info.run_bytes);
 }
 
 static void print_memory(FILE *to, const struct study *s) {
@@ -216,9 +216,10 @@ static json_t *kept_json(const struct study *s) {
   struct ct_network_kept k;
   json_t *all = json_array();
   for (size_t i = 0; !ct_network_kept(s->net, i, &k); ++i)
-    json_array_append_new(all, json_pack("{s:s, s:I, s:I, s:i, s:o}", "tensor", k.tensor, "values",
-                                         (json_int_t)k.values, "bytes", (json_int_t)k.bytes,
-                                         "bound", (int)k.bound, "bits", cli_json_number(bits_of(&k))));
+    json_array_append_new(
+        all, json_pack("{s:s, s:I, s:I, s:i, s:o}", "tensor", k.tensor, "values",
+                       (json_int_t)k.values, "bytes", (json_int_t)k.bytes, "bound", (int)k.bound,
+                       "bits", cli_json_number(bits_of(&k))));
   return all;
 }
 
@@ -232,7 +233,8 @@ static void print_kept(FILE *to, const struct study *s) {
     all.bytes += k.bytes;
   }
   if (all.values && !ct_network_info(s->net, &info))
-    fprintf(to, "all: %.2f bits a number; %" PRIu64 " KiB of pages, of which %" PRIu64
+    fprintf(to,
+            "all: %.2f bits a number; %" PRIu64 " KiB of pages, of which %" PRIu64
             " KiB were in use at most\n",
             bits_of(&all), info.pages / 1024, info.pages_most / 1024);
 }
@@ -265,8 +267,8 @@ static json_t *tell(const struct study *s, FILE *to) {
   print_kept(to, s);
   return json_pack("{s:s, s:s, s:I, s:b, s:s, s:o, s:o, s:o, s:o}", "device", s->info.uri, "model",
                    s->o->model, "batch", (json_int_t)s->batch, "train", (int)s->train, "keep",
-                   asked_format_name(s->o->keep.format), "layers", layers, "total", cost_json(s, &total),
-                   "memory", memory_json(s), "compressed", kept_json(s));
+                   asked_format_name(s->o->keep.format), "layers", layers, "total",
+                   cost_json(s, &total), "memory", memory_json(s), "compressed", kept_json(s));
 }
 
 static void end(struct study *s) {

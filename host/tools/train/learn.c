@@ -98,13 +98,15 @@ const struct cli_option learn_options[LEARN_OPTIONS] = {
     {"json", "FILE", "Write the results (- for standard output)",
      CLI_FILE_AT(struct learn, json, CLI_WRITE)},
     {"data", "NAME",
-     "digits (the default), fashion-mnist (of lenet5), random-32x32x3 (of resnet8, resnet20 and vgg) or "
+     "digits (the default), fashion-mnist (of lenet5), random-32x32x3 (of resnet8, resnet20 and "
+     "vgg) or "
      "another size, a folder of IDX files, CIFAR batches or .npy files, or an .npz file of such "
      "arrays",
      CLI_FILE_AT(struct learn, data, CLI_READ)},
     {"layers", "W-W-W", "Widths (inputs-128-64-classes)", .call = take_layers},
     {"model", "MODEL",
-     "A network in place of a perceptron: lenet5, resnet8, resnet20 or vgg; for colocate also a file "
+     "A network in place of a perceptron: lenet5, resnet8, resnet20 or vgg; for colocate also a "
+     "file "
      "that --save has written of one, with --data",
      .call = take_model},
     {"batch", "N", "Samples of a training step (32; of a MODEL 16)",
