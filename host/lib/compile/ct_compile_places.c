@@ -380,7 +380,7 @@ static void put_all(struct ct_compiler *c) {
     if (c->value[i].same != CT_NO_VALUE)
       memcpy(c->value[i].keep, c->value[c->value[i].same].keep, sizeof c->value[i].keep);
   struct stretch *all = calloc(c->values + 1, sizeof *all);
-  const struct stretch **beside = calloc(c->values + 1, sizeof *beside);
+  const struct stretch **beside = calloc(c->values + 1, sizeof(struct stretch *));
   if (all && beside)
     put_in_arena(c, all, beside);
   else

@@ -205,10 +205,14 @@ static int mean_of(ct_network *n, const struct ct_kept_sum *sum, double *momentu
 /* The largest k with 2^k at most the root. */
 static int root_log2(double square) {
   int k = 0;
-  for (; square >= 4; square /= 4)
+  while (square >= 4) {
+    square /= 4;
     ++k;
-  for (; square < 1; square *= 4)
+  }
+  while (square < 1) {
+    square *= 4;
     --k;
+  }
   return k;
 }
 
