@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ct_act.h"
 #include "ct_graph_impl.h"
 #include "ct_network.h"
 #include "network_bed.h"
@@ -110,6 +111,77 @@ static void test_same_on_simulated_cores(void **state) {
   }
   printf("  %zu tensors compressed by simulated cores\n", kept);
   assert_true(kept > 5);
+}
+
+/* ---- What is lost ---- */
+
+enum { ROWS = 48, COLS = 32, CLASSES = 10, LOST = 2 };
+
+/* A layer without weights yet gives the same whatever it reads, and so the same gradient behind it:
+ * what its weights become shows what of its input was kept. */
+static void weights_of(enum ct_format format, uint32_t bound, const float *x, float *w) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  float y[ROWS * CLASSES] = {0};
+  ct_device *dev;
+  ct_network *net;
+  struct bed b;
+  bed_make(&b);
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(ROWS, COLS));
+  const int kept = BED_ADD(&b, "scale", BED_IN(in), BED_ATTRS({"factor", 1, {1}}));
+  const int weight = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(CLASSES, COLS));
+  const int labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(ROWS, CLASSES));
+  const int logits = BED_ADD(&b, "linear", BED_IN(kept, weight));
+  const int loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+  assert_int_equal(ct_graph_set_format(b.g, kept, format), kept);
+  bed_check(&b);
+  for (size_t i = 0; i < ROWS; ++i)
+    y[i * CLASSES + i * 7 % CLASSES] = 1;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  if (ct_network_create(dev, b.g, NULL, &net)) fail_msg("%s", ct_last_error(dev));
+  assert_int_equal(net->compiled.kepts, format == CT_FORMAT_COMPRESSED);
+  if (bound) assert_int_equal(ct_network_keep_within(net, 0, bound), CT_OK);
+  assert_int_equal(ct_network_write(net, in, x, (size_t)ROWS * COLS), CT_OK);
+  assert_int_equal(ct_network_write(net, labels, y, (size_t)ROWS * CLASSES), CT_OK);
+  assert_int_equal(ct_network_run(net, CT_TRAINING, 0), CT_OK);
+  assert_int_equal(ct_network_read(net, weight, w, (size_t)CLASSES * COLS), CT_OK);
+  ct_network_free(net);
+  ct_close(dev);
+  bed_free(&b);
+}
+
+/* The numbers of blocks whose exponent is 133, and what the codec makes of them with a bound of
+ * LOST more. */
+static void draw_blocks(float *x, float *rounded) {
+  ct_rng rng = ct_rng_make(33);
+  for (size_t at = 0; at < (size_t)ROWS * COLS; at += 16) {
+    struct ct_act_block b = {.e = 133};
+    b.q[0] = 127;
+    for (size_t i = 1; i < 16; ++i)
+      b.q[i] = (int8_t)(ct_rng_percent(&rng, 60) ? 0 : (int)ct_rng_below(&rng, 255) - 127);
+    for (size_t i = 0; i < 16; ++i)
+      x[at + i] = b.q[i];
+    ct_act_round(&b, 133 + LOST);
+    for (size_t i = 0; i < 16; ++i)
+      rounded[at + i] = (float)(b.q[i] * (1 << LOST));
+  }
+}
+
+static void test_rounded_as_said(void **state) {
+  (void)state;
+  float *x = test_calloc((size_t)ROWS * COLS, sizeof *x),
+        *rounded = test_calloc((size_t)ROWS * COLS, sizeof *x);
+  float got[CLASSES * COLS], want[CLASSES * COLS], exact[CLASSES * COLS];
+  draw_blocks(x, rounded);
+  weights_of(CT_FORMAT_COMPRESSED, 133 + LOST, x, got);
+  weights_of(CT_FORMAT_HBFP8, 0, rounded, want);
+  assert_memory_equal(got, want, sizeof got);
+  weights_of(CT_FORMAT_HBFP8, 0, x, exact);
+  assert_memory_not_equal(got, exact, sizeof got);
+  weights_of(CT_FORMAT_COMPRESSED, 0, x, got);
+  assert_memory_equal(got, exact, sizeof got);
+  test_free(x);
+  test_free(rounded);
 }
 
 /* ---- Of one network ---- */
@@ -300,9 +372,10 @@ static void test_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_same_on_simulated_cores),
-      cmocka_unit_test(test_needs_less), cmocka_unit_test(test_pages),
-      cmocka_unit_test(test_bounds),     cmocka_unit_test(test_refused)};
+      cmocka_unit_test(test_same_bits),       cmocka_unit_test(test_same_on_simulated_cores),
+      cmocka_unit_test(test_rounded_as_said), cmocka_unit_test(test_needs_less),
+      cmocka_unit_test(test_pages),           cmocka_unit_test(test_bounds),
+      cmocka_unit_test(test_refused)};
   ct_tb_seed();
   return cmocka_run_group_tests_name("kept activations", tests, NULL, NULL);
 }
