@@ -127,7 +127,8 @@ static void weights_of(enum ct_format format, uint32_t bound, const float *x, fl
   struct bed b;
   bed_make(&b);
   const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(ROWS, COLS));
-  const int kept = BED_ADD(&b, "scale", BED_IN(in), BED_ATTRS({"factor", 1, {1}}));
+  const int one = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(COLS, COLS));
+  const int kept = BED_ADD(&b, "linear", BED_IN(in, one));
   const int weight = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(CLASSES, COLS));
   const int labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(ROWS, CLASSES));
   const int logits = BED_ADD(&b, "linear", BED_IN(kept, weight));
@@ -141,6 +142,11 @@ static void weights_of(enum ct_format format, uint32_t bound, const float *x, fl
   if (ct_network_create(dev, b.g, NULL, &net)) fail_msg("%s", ct_last_error(dev));
   assert_int_equal(net->compiled.kepts, format == CT_FORMAT_COMPRESSED);
   if (bound) assert_int_equal(ct_network_keep_within(net, 0, bound), CT_OK);
+  float *unit = test_calloc((size_t)COLS * COLS, sizeof *unit);
+  for (size_t i = 0; i < COLS; ++i)
+    unit[i * COLS + i] = 1;
+  assert_int_equal(ct_network_write(net, one, unit, (size_t)COLS * COLS), CT_OK);
+  test_free(unit);
   assert_int_equal(ct_network_write(net, in, x, (size_t)ROWS * COLS), CT_OK);
   assert_int_equal(ct_network_write(net, labels, y, (size_t)ROWS * CLASSES), CT_OK);
   assert_int_equal(ct_network_run(net, CT_TRAINING, 0), CT_OK);

@@ -127,14 +127,16 @@ struct ct_mask {
 
 /* What is kept compressed from forward to backward. Its jobs get the bound's exponent in
  * CT_ARG_BOUND, from bit 4 on, in place of what that argument has as a rule. */
-enum { CT_ARG_BOUND = CT_ARG_FIRST, CT_KEPT_SUMS = 4 };
+enum { CT_ARG_BOUND = CT_ARG_FIRST, CT_KEPT_SUMS = 8 };
 
 /* A weight whose gradient is made of it: what the bound follows. That may be the scale of what
  * normalises it. */
 struct ct_kept_sum {
-  int variance;        /* the state that has the variance of its columns; 0: a plain product */
-  int momentum;        /* the state that has its momentum, or its mean */
-  struct ct_mat delta; /* sums of squares of the other operand, column by column: FP32 */
+  int through, divisor; /* it makes what makes the gradient, normalised: scale and variance; or 0 */
+  bool derived;         /* ... or otherwise */
+  int variance;         /* the state that has the variance of its columns; 0: a plain product */
+  int momentum;         /* the state that has its momentum, or its mean */
+  struct ct_mat delta;  /* sums of squares of the other operand, column by column: FP32 */
 };
 struct ct_kept {
   const char *tensor; /* of the graph; the node that makes it, if it has none */

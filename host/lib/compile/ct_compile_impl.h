@@ -77,6 +77,7 @@ struct ct_net_step {
   bool again; /* makes anew for gradients what was made in front */
   bool looks; /* at gradients, for what is kept compressed */
   int order;
+  bool frees;       /* UNPACK: the last of what it unpacks */
   uint32_t kept;    /* PACK: the number of what it packs, plus 1 */
   enum ct_keep way; /* PACK, UNPACK: how that is kept raw */
   uint32_t runs; /* it is needed in the last of so many; 0: not known yet. Of an update: as given */

@@ -22,10 +22,17 @@
 #include "coltrain/coltrain.h"
 #include "ct_compile_impl.h"
 
+enum { CT_PENDING = -2 }; /* no value */
+
 /* ---- Who reads a value --------------------------------------------------------------------- */
 
 static bool is_back(const struct ct_net_step *s) {
   return s->node->backward || s->again;
+}
+
+/* A step that makes something anew. */
+static bool makes_again(const struct ct_net_step *s) {
+  return s->again && (s->kind == CT_STEP_TILES || s->kind == CT_STEP_POOL);
 }
 
 struct readers {
@@ -33,6 +40,7 @@ struct readers {
   int first;                /* the first for gradients; CT_FROM_START: there is none */
   size_t step;              /* its number in the list */
   bool need[CT_KEEPS], any; /* how those for gradients read it */
+  bool again;               /* one of them makes something again */
 };
 
 struct scan {
@@ -49,6 +57,7 @@ static void look(struct ct_compiler *c, struct ct_net_step *s, int value, unsign
     if (s->order > r->front) r->front = s->order;
     return;
   }
+  r->again = r->again || makes_again(s);
   if (r->first == CT_FROM_START || s->order < r->first) {
     r->first = s->order;
     r->step = (size_t)(s - c->step);
@@ -82,18 +91,29 @@ static bool is_kept(const struct ct_compiler *c, int value, const struct readers
   return r->first != CT_FROM_START && r->first > r->front + 2; /* orders are twice */
 }
 
-/* Steps for gradients read another value from here on. */
-static void read_instead(struct ct_compiler *c, int value, int instead) {
-  for (size_t i = 0; i < c->steps; ++i) {
-    struct ct_net_step *s = &c->step[i];
-    int *const in[] = {&s->x, &s->w, &s->t, &s->dy};
-    if (!is_back(s) || s->kind == CT_STEP_UNPACK) continue;
-    for (size_t k = 0; k < sizeof in / sizeof *in; ++k)
-      if (*in[k] == value) *in[k] = instead;
-    if (s->kind == CT_STEP_POOL_BACK && s->y == value) s->y = instead;
-    for (unsigned k = 0; k < s->tile.ins; ++k)
-      if (s->in[k] == value) s->in[k] = instead;
+/* A step reads another value from here on; false: it did not read that one. */
+static bool reads_instead(struct ct_net_step *s, int value, int instead) {
+  int *const in[] = {&s->x, &s->w, &s->t, &s->dy};
+  bool found = s->kind == CT_STEP_POOL_BACK && s->y == value;
+  if (found) s->y = instead;
+  for (size_t k = 0; k < sizeof in / sizeof *in; ++k) {
+    if (*in[k] != value) continue;
+    *in[k] = instead;
+    found = true;
   }
+  for (unsigned k = 0; k < s->tile.ins; ++k) {
+    if (s->in[k] != value) continue;
+    s->in[k] = instead;
+    found = true;
+  }
+  return found;
+}
+
+/* So do all for gradients. */
+static void read_instead(struct ct_compiler *c, int value, int instead) {
+  for (size_t i = 0; i < c->steps; ++i)
+    if (is_back(&c->step[i]) && c->step[i].kind != CT_STEP_UNPACK)
+      reads_instead(&c->step[i], value, instead);
 }
 
 /* ---- New steps between others -------------------------------------------------------------- */
@@ -176,6 +196,17 @@ static bool can_be_made_again(struct ct_compiler *c, int value) {
   for (unsigned i = 0; there && i < s.tile.ins; ++i)
     there = is_there(c, s.in[i], value);
   return there;
+}
+
+/* Whether a step reads at most one value of a run that is not small. What is unpacked for it takes
+ * no more room than unpacking what it makes would have taken twice. */
+static bool reads_one(const struct ct_compiler *c, int value) {
+  const struct ct_net_step *s = &c->step[c->value[value].step];
+  unsigned large = 0;
+  for (unsigned i = 0; i < s->tile.ins; ++i)
+    large += c->value[s->in[i]].place == CT_VALUE_ARENA &&
+             elements(&c->value[s->in[i]]) * LITTLE > elements(&c->value[value]);
+  return large <= 1;
 }
 
 /* The way in which it is read where any will do. */
@@ -313,37 +344,92 @@ static void add_norm(struct ct_compiler *c, struct ct_kept *k, const struct ct_g
           (struct ct_kept_sum){.momentum = momentum_of(c, scale), .variance = n->in[4]});
 }
 
+/* The node that normalises the value over the batch; NULL: none does. */
+static const struct ct_gnode *norm_of(const struct ct_compiler *c, int value) {
+  for (size_t i = 0; i < c->g->nodes; ++i) {
+    const struct ct_gnode *n = c->g->node[i];
+    if (!strcmp(n->op->name, "batch_norm_train") && c->value_of[n->in[0]] == value) return n;
+  }
+  return NULL;
+}
+
+/* What is made of it again, by step `again`, makes gradients: its error becomes that one's. */
+static void add_derived(struct ct_compiler *c, int value, size_t again) {
+  const struct ct_gnode *norm = norm_of(c, value);
+  struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
+  for (size_t i = 0, steps = c->steps; i < steps && !c->error; ++i) {
+    const struct ct_net_step *s = &c->step[i];
+    if (s->kind != CT_STEP_CONV_WEIGHTS || c->value[s->x].step != (int)again) continue;
+    add_sum(c, k, i, s->dy,
+            (struct ct_kept_sum){.momentum = momentum_of(c, s->node->out[0]),
+                                 .derived = true,
+                                 .through = norm ? norm->in[1] : 0,
+                                 .divisor = norm ? norm->in[4] : 0});
+  }
+}
+
 /* What its bound follows: a value that something else is made of, too, has no bound. */
 static void add_sums(struct ct_compiler *c, int value, int copy) {
   struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
   for (size_t i = 0, steps = c->steps; i < steps && !c->error; ++i)
     if (c->step[i].kind == CT_STEP_CONV_WEIGHTS && c->step[i].x == copy) add_product(c, k, i);
-  for (size_t i = 0; i < c->g->nodes && !c->error; ++i) {
-    const struct ct_gnode *n = c->g->node[i];
-    if (!strcmp(n->op->name, "batch_norm_train") && c->value_of[n->in[0]] == value)
-      add_norm(c, k, n);
+  const struct ct_gnode *norm = norm_of(c, value);
+  if (norm && !c->error) add_norm(c, k, norm);
+}
+
+/* A step that unpacks the groups of an index in front of that order; the value that it makes. */
+static int unpack(struct ct_compiler *c, int value, int index, enum ct_keep way, int order,
+                  const struct ct_gnode *n) {
+  const int copy = copy_of(c, value);
+  if (c->error) return 0;
+  c->value[copy].need[way] = true;
+  struct ct_net_step *s = add_step(c, CT_STEP_UNPACK, n, order - 1);
+  s->again = true;
+  s->x = index;
+  s->way = way;
+  s->y = ct_step_makes(c, s, copy);
+  return copy;
+}
+
+/* The last one frees. */
+static void choose_freeing(struct ct_compiler *c, int index) {
+  struct ct_net_step *last = NULL;
+  for (size_t i = 0; i < c->steps; ++i) {
+    struct ct_net_step *s = &c->step[i];
+    if (s->kind == CT_STEP_UNPACK && s->x == index && (!last || s->order >= last->order)) last = s;
   }
+  if (last) last->frees = true;
+}
+
+/* What makes something again is far in front of other gradients: it unpacks for itself. */
+static void unpack_all(struct ct_compiler *c, int value, int index, enum ct_keep way) {
+  for (size_t i = 0, steps = c->steps; i < steps && !c->error; ++i) {
+    if (!makes_again(&c->step[i]) || !reads_instead(&c->step[i], value, CT_PENDING)) continue;
+    const int own = unpack(c, value, index, way, c->step[i].order, c->step[i].node);
+    if (c->error) return;
+    reads_instead(&c->step[i], CT_PENDING, own);
+    add_derived(c, value, i);
+  }
+  const struct readers r = readers_of(c, value);
+  if (r.first == CT_FROM_START || c->error) return;
+  const int copy = unpack(c, value, index, way, r.first, c->step[r.step].node);
+  if (c->error) return;
+  read_instead(c, value, copy);
+  add_sums(c, value, copy);
 }
 
 static void compress(struct ct_compiler *c, int value, const struct readers *r, enum ct_keep way) {
-  const int copy = copy_of(c, value), index = index_of(c, value);
+  const int index = index_of(c, value);
   if (!c->error) note_kept(c, value, index);
   if (c->error) return;
-  c->value[copy].need[way] = true;
-  read_instead(c, value, copy);
   struct ct_net_step *s =
       add_step(c, CT_STEP_PACK, c->step[c->value[value].step].node, r->front + 1);
   s->x = value;
   s->way = way;
   s->kept = (uint32_t)c->out->kepts;
   s->y = ct_step_makes(c, s, index);
-  if (c->error) return;
-  s = add_step(c, CT_STEP_UNPACK, c->step[r->step].node, r->first - 1);
-  s->again = true;
-  s->x = index;
-  s->way = way;
-  s->y = ct_step_makes(c, s, copy);
-  if (!c->error) add_sums(c, value, copy);
+  if (!c->error) unpack_all(c, value, index, way);
+  if (!c->error) choose_freeing(c, index);
 }
 
 static void refuse(struct ct_compiler *c, int value) {
@@ -366,10 +452,13 @@ static void refuse(struct ct_compiler *c, int value) {
 static void one(struct ct_compiler *c, int value, enum ct_format format) {
   const struct readers r = readers_of(c, value);
   if (!is_kept(c, value, &r)) return;
-  if (format == CT_FORMAT_RECOMPUTE) {
-    if (can_be_made_again(c, value)) make_again(c, value, &r);
+  /* What others are made of again would have to be there when gradients begin. */
+  const bool few = format == CT_FORMAT_RECOMPUTE || reads_one(c, value);
+  if (few && !r.again && can_be_made_again(c, value)) {
+    make_again(c, value, &r);
     return;
   }
+  if (format == CT_FORMAT_RECOMPUTE) return;
   const enum ct_keep way = way_of(&c->value[value], &r);
   if (way == CT_KEEPS) return;
   refuse(c, value);

@@ -196,7 +196,7 @@ static int pack(struct ct_compiler *c, const struct ct_net_step *s, struct ct_ta
   const struct ct_pack k = {.mat = m,
                             .index = mat(c, back ? s->x : s->y).keep[CT_KEEP_F32],
                             .back = back,
-                            .free = true,
+                            .free = s->frees,
                             .n1_reg = CT_ARG_BOUND};
   return ct_kernel_pack(&k, &t->room, t->codes, &t->why);
 }

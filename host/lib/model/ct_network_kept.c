@@ -108,8 +108,9 @@ void ct_kept_leave(ct_device *dev, struct ct_shared *s) {
  * mean of the weight's momentum, and e half of the largest value at most: where gradients vanish it
  * would grow beyond all bounds. (docs/compression.md)
  *
- * Where it is normalised over the batch, and the weight is the scale, delta is divided by the
- * deviation of its column, and zeros are numbers as all others.
+ * Where something is made of it again that makes the gradient, e becomes an error of that:
+ * normalising multiplies it. Where it is normalised over the batch, and the weight is the scale,
+ * delta is divided by the deviation of its column, and zeros are numbers as all others.
  */
 
 enum { FIRST_STEPS = 20 };
@@ -184,6 +185,23 @@ static int normalise(ct_network *n, const struct ct_kept_sum *sum, float *delta)
   return err;
 }
 
+/* The mean of squares of what normalising multiplies by: 1 where nothing is normalised. */
+static int gain_of(ct_network *n, const struct ct_kept_sum *sum, double *gain) {
+  const size_t cols = sum->through ? (size_t)n->graph->tensor[sum->through]->elements : 0;
+  *gain = 1;
+  if (!cols) return CT_OK;
+  float *x = malloc(2 * cols * sizeof *x);
+  if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a variance");
+  int err = ct_network_get_tensor(n, &n->own, &n->compiled.lay[sum->through], x);
+  if (!err) err = ct_network_get_tensor(n, &n->own, &n->compiled.lay[sum->divisor], x + cols);
+  double all = 0;
+  for (size_t i = 0; i < cols && !err; ++i)
+    all += (double)x[i] * x[i] / ((double)x[cols + i] + LEAST_VARIANCE) / (double)cols;
+  free(x);
+  if (!err) *gain = all;
+  return err;
+}
+
 /* The mean of a momentum's magnitudes; the mean over columns of delta's squares. */
 static int mean_of(ct_network *n, const struct ct_kept_sum *sum, double *momentum, double *delta) {
   const struct ct_gtensor *t = n->graph->tensor[sum->momentum];
@@ -233,10 +251,12 @@ static int look_at(ct_network *n, struct seen *s, size_t i) {
   const double nonzero = (double)s->nonzero / ((double)k->rows * k->cols);
   double least = s->largest * s->largest / 4;
   for (unsigned j = 0; j < k->sums && !err; ++j) {
-    const double part = k->sum[j].variance ? 1 : nonzero;
-    double momentum = 0, delta = 0;
+    const double part = k->sum[j].variance || k->sum[j].derived ? 1 : nonzero;
+    double momentum = 0, delta = 0, gain = 1;
     err = mean_of(n, &k->sum[j], &momentum, &delta);
-    const double error = n->kept_error * momentum, square = error * error / (part / 3 * delta);
+    if (!err) err = gain_of(n, &k->sum[j], &gain);
+    const double error = n->kept_error * momentum,
+                 square = error * error / (part / 3 * delta * gain);
     if (!(square > least)) least = square;
   }
   if (!err) n->bound[i] = bound_of(least);
