@@ -77,9 +77,11 @@ struct ct_net_step {
   bool again; /* makes anew for gradients what was made in front */
   bool looks; /* at gradients, for what is kept compressed */
   int order;
-  bool frees;       /* UNPACK: the last of what it unpacks */
-  uint32_t kept;    /* PACK: the number of what it packs, plus 1 */
-  enum ct_keep way; /* PACK, UNPACK: how that is kept raw */
+  uint64_t scratch,
+      scratch_units; /* what it needs besides its tensors: in the arena, while it runs */
+  bool frees;        /* UNPACK: the last of what it unpacks */
+  uint32_t kept;     /* PACK: the number of what it packs, plus 1 */
+  enum ct_keep way;  /* PACK, UNPACK: how that is kept raw */
   uint32_t runs; /* it is needed in the last of so many; 0: not known yet. Of an update: as given */
   /* The tile program: inputs and the values that its operations make (CT_NO_VALUE: none). */
   struct ct_tilewise tile;
@@ -336,6 +338,9 @@ typedef void ct_value_use(struct ct_compiler *c, struct ct_net_step *s, int valu
 void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f);
 
 /* ---- Programs ---- */
+
+/* Units that a step needs besides its tensors, when it is known how these are kept. */
+uint64_t ct_step_scratch(const struct ct_compiler *c, const struct ct_net_step *s);
 
 /* Where a step's programs go, and what its kernel may use. */
 struct ct_target {

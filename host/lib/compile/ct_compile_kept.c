@@ -198,15 +198,16 @@ static bool can_be_made_again(struct ct_compiler *c, int value) {
   return there;
 }
 
-/* Whether a step reads at most one value of a run that is not small. What is unpacked for it takes
- * no more room than unpacking what it makes would have taken twice. */
+/* Whether it is made element by element of at most one value of a run that is not small. What is
+ * unpacked for that takes no more room than unpacking what it makes would have taken twice; pooling
+ * takes more. */
 static bool reads_one(const struct ct_compiler *c, int value) {
   const struct ct_net_step *s = &c->step[c->value[value].step];
   unsigned large = 0;
   for (unsigned i = 0; i < s->tile.ins; ++i)
     large += c->value[s->in[i]].place == CT_VALUE_ARENA &&
              elements(&c->value[s->in[i]]) * LITTLE > elements(&c->value[value]);
-  return large <= 1;
+  return s->kind == CT_STEP_TILES && large <= 1;
 }
 
 /* The way in which it is read where any will do. */

@@ -293,7 +293,9 @@ static void put_external(struct ct_compiler *c, struct ct_val *v) {
   put(c, v, reg, 0);
 }
 
-/* A value in the arena: while it lives, a stretch of it is taken. */
+/* A value in the arena: while it lives, a stretch of it is taken. Or what step OF_STEP - value
+ * needs while it runs. */
+enum { OF_STEP = -1 };
 struct stretch {
   uint64_t at, units;
   int first, last, value;
@@ -344,16 +346,29 @@ static uint64_t arrange(struct stretch *s, size_t count, const struct stretch **
 static void put_in_arena(struct ct_compiler *c, struct stretch *s, const struct stretch **beside) {
   size_t count = 0;
   for (size_t i = 0; i < c->values; ++i) {
-    const struct ct_val *v = &c->value[i];
+    struct ct_val *v = &c->value[i];
     const uint64_t units = units_of(v);
-    if (v->place == CT_VALUE_ARENA && units && v->within == CT_NO_VALUE)
+    if (v->place != CT_VALUE_ARENA || !units) continue;
+    for (unsigned k = 0; k < CT_KEEPS; ++k)
+      if (v->need[k]) v->keep[k].reg = CT_ARG_ARENA;
+    if (v->within == CT_NO_VALUE)
       s[count++] = (struct stretch){0, units, v->first, v->last, (int)i};
+  }
+  for (size_t i = 0; i < c->steps; ++i) {
+    const int order = c->step[i].order;
+    c->step[i].scratch_units = ct_step_scratch(c, &c->step[i]);
+    if (c->step[i].scratch_units)
+      s[count++] = (struct stretch){0, c->step[i].scratch_units, order, order, OF_STEP - (int)i};
   }
   const uint64_t least = arrange(s, count, beside, by_size);
   c->out->arena = arrange(s, count, beside, by_first);
   if (least < c->out->arena) c->out->arena = arrange(s, count, beside, by_size);
-  for (size_t i = 0; i < count && !c->error; ++i)
-    put(c, &c->value[s[i].value], CT_ARG_ARENA, s[i].at);
+  for (size_t i = 0; i < count && !c->error; ++i) {
+    if (s[i].value > OF_STEP)
+      put(c, &c->value[s[i].value], CT_ARG_ARENA, s[i].at);
+    else
+      c->step[OF_STEP - s[i].value].scratch = s[i].at;
+  }
 }
 
 /* Planes of a value that has a place. */
@@ -379,8 +394,8 @@ static void put_all(struct ct_compiler *c) {
   for (size_t i = 0; i < c->values && !c->error; ++i)
     if (c->value[i].same != CT_NO_VALUE)
       memcpy(c->value[i].keep, c->value[c->value[i].same].keep, sizeof c->value[i].keep);
-  struct stretch *all = calloc(c->values + 1, sizeof *all);
-  const struct stretch **beside = calloc(c->values + 1, sizeof(struct stretch *));
+  struct stretch *all = calloc(c->values + c->steps + 1, sizeof *all);
+  const struct stretch **beside = calloc(c->values + c->steps + 1, sizeof(struct stretch *));
   if (all && beside)
     put_in_arena(c, all, beside);
   else

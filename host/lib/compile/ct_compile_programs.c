@@ -140,6 +140,12 @@ static struct ct_pool pool_of(const struct ct_compiler *c, const struct ct_net_s
                           .dy = mat(c, s->dy)};
 }
 
+uint64_t ct_step_scratch(const struct ct_compiler *c, const struct ct_net_step *s) {
+  if (s->kind != CT_STEP_POOL && s->kind != CT_STEP_POOL_BACK) return 0;
+  const struct ct_pool k = pool_of(c, s);
+  return ct_kernel_pool_scratch(&k, s->kind == CT_STEP_POOL_BACK);
+}
+
 static int pool(struct ct_compiler *c, const struct ct_net_step *s, struct ct_target *t) {
   const struct ct_pool k = pool_of(c, s);
   return s->kind == CT_STEP_POOL ? ct_kernel_pool(&k, &t->room, t->codes, &t->why)
@@ -258,6 +264,10 @@ static void count_bytes(struct ct_compiler *c, struct ct_net_step *s, int value,
   }
 }
 
+static uint32_t scratch_of(const struct ct_compiler *c, const struct ct_net_step *s) {
+  return (uint32_t)(s->scratch_units ? s->scratch : c->scratch);
+}
+
 static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   struct ct_stage *stage = &c->out->stage[s->order];
   stage->node = s->node->name;
@@ -275,8 +285,8 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   }
   struct ct_target t = {.room = {.spm_words = c->options->spm_words,
                                  .args = c->out->args,
-                                 .scratch = {CT_ARG_ARENA, (uint32_t)c->scratch},
-                                 .scratch_units = c->out->arena - c->scratch},
+                                 .scratch = {CT_ARG_ARENA, scratch_of(c, s)},
+                                 .scratch_units = s->scratch_units ? s->scratch_units : 1},
                         .codes = &stage->codes};
   t.why = (struct ct_why){t.text, sizeof t.text};
   const int err = ct_step_program(c, s, &t);
@@ -284,18 +294,9 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   if (!c->error && c->options->members) ct_step_group(c, s, &t);
 }
 
-/* What kernels need besides their tensors lies behind all of these. */
+/* What every kernel may write lies behind all tensors: a unit. */
 static void make_scratch(struct ct_compiler *c) {
-  uint64_t units = 1;
-  for (size_t i = 0; i < c->steps; ++i) {
-    const struct ct_net_step *s = &c->step[i];
-    if (s->kind != CT_STEP_POOL && s->kind != CT_STEP_POOL_BACK) continue;
-    const struct ct_pool k = pool_of(c, s);
-    const uint64_t own = ct_kernel_pool_scratch(&k, s->kind == CT_STEP_POOL_BACK);
-    if (own > units) units = own;
-  }
-  c->scratch = c->out->arena;
-  c->out->arena += units;
+  c->scratch = c->out->arena++;
   if (c->out->arena > UINT32_MAX)
     ct_compile_fail(c, CT_ERR_NO_SPACE, "the network's tensors take more than 64 GiB");
 }
