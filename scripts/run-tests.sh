@@ -23,7 +23,11 @@ run_one() {
   MALLOC_PERTURB_=${MALLOC_PERTURB_:-165} timeout -k 5 "${CT_TIMEOUT:-1800}" sh -c "$command" >"$log" 2>&1 </dev/null
   code=$?
   end=$(date +%s.%N)
-  awk -v code="$code" -v name="$name" -v limit="${CT_TIMEOUT:-1800}" -v seconds="$(echo "$start $end" | awk '{ print $2 - $1 }')" -v count="$CT_COUNTS/$name" '
+  # What the command has used of the processors: the second line of times, which a subshell would not have.
+  times >"$log.times"
+  used=$(awk 'NR == 2 { split($1 $2, t, /[ms]/); print t[1] * 60 + t[2] + t[3] * 60 + t[4] }' "$log.times")
+  rm -f "$log.times"
+  awk -v code="$code" -v name="$name" -v limit="${CT_TIMEOUT:-1800}" -v seconds="$(echo "$start $end" | awk '{ print $2 - $1 }')" -v used="$used" -v count="$CT_COUNTS/$name" '
     /^\[  PASSED  \] [0-9]+ test/  { split($0, w, /[ \]]+/); passed += w[3] }
     /^\[  FAILED  \] [0-9]+ test/  { split($0, w, /[ \]]+/); failed += w[3] }
     /^\[  SKIPPED \] [0-9]+ test/  { split($0, w, /[ \]]+/); skipped += w[3] }
@@ -38,8 +42,8 @@ run_one() {
       else if (code && !failed) { note = "exit code " code; failed++ }
       else if (!passed && !failed && !skipped) { note = "reported no test"; failed++ }
       printf "%d %d %d\n", passed, failed, skipped > count
-      printf "  %s %-32s %5d passed%s%s  %6.1f s%s\n", failed ? "FAIL" : "ok  ", name, passed, \
-        failed ? ", " failed " failed" : "", skipped ? ", " skipped " skipped" : "", seconds, note ? "  (" note ")" : ""
+      printf "  %s %-32s %5d passed%s%s  %6.1f s, %6.1f s of CPU%s\n", failed ? "FAIL" : "ok  ", name, passed, \
+        failed ? ", " failed " failed" : "", skipped ? ", " skipped " skipped" : "", seconds, used, note ? "  (" note ")" : ""
       exit failed > 0
     }' "$log" && return 0
   # One write, so that the output of two commands does not mix.

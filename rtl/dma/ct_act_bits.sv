@@ -71,7 +71,11 @@ module ct_act_bits (
   assign stop    = ended_o ? {own, 7'd0} - 9'd8 : {own, 7'd0};
   assign have_o  = stop > {2'd0, at_q} ? stop - {2'd0, at_q} : 9'd0;
   assign tag_o   = tag_q[1:0];
-  assign bits_o  = 168'(units_q[294:0] >> at_q);
+  // (Behind count_q, so that a simulator shifts only what is here.)
+  always_comb begin
+    bits_o = '0;
+    if (count_q != 2'd0) bits_o = 168'(units_q[294:0] >> at_q);
+  end
 
   // Units that are done with go, then one comes behind what is left.
   logic [8:0] next;
@@ -126,10 +130,12 @@ module ct_act_bits (
   end
 
   always_ff @(posedge clk_i) begin
-    units_q <= units_d;
-    last_q  <= last_d;
-    wrong_q <= wrong_d;
-    tag_q   <= tag_d;
+    if (take_i || push) begin
+      units_q <= units_d;
+      last_q  <= last_d;
+      wrong_q <= wrong_d;
+      tag_q   <= tag_d;
+    end
   end
 
   `CT_ASSUME(TakesWhatIsHere_M, !take_i || ({1'b0, len_i} <= have_o && len_i <= 8'd168))

@@ -63,7 +63,8 @@ module ct_act_enc (
 
   ct_act_round u_round (
     .clk_i,
-    .move_i  (move),
+    .first_i (move && valid_i),
+    .second_i(move && v1_q),
     .data_i, .exp_i, .bound_i,
     .size_o  (size),
     .neg_o   (neg),
@@ -108,7 +109,8 @@ module ct_act_enc (
   end
 
   always_comb begin
-    for (int i = 0; i < 16; i++) some[i] = size[7*i +: 7] != 7'd0;
+    some = '0;
+    for (int i = 0; i < 16; i++) if (v2_q) some[i] = size[7*i +: 7] != 7'd0;
   end
 
   always_ff @(posedge clk_i) begin
@@ -197,7 +199,8 @@ module ct_act_enc (
   logic [3:0]   bits;
   logic [5:0]   len;
   always_comb begin
-    for (int i = 0; i < 16; i++) begin
+    values = '0;
+    for (int i = 0; i < 16; i++) if (r_v_q) begin
       values[8*i +: 8] = {1'b0, r_word_q[7*i +: 7] - 7'(r_mask_q)} | 8'(r_word_q[112+i]) << r_bits_q;
     end
     bits = (r_mask_q || r_bits_q != 3'd0) ? {1'b0, r_bits_q} + 4'(r_sign_q) : 4'd0;

@@ -115,7 +115,7 @@ module ct_act_pack (
   assign p_piece_d    = d_front_q ? {d_off_values, d_masks_q} : {32'd0, d_off_values};
 
   always_ff @(posedge clk_i) begin
-    if (move) begin
+    if (move && valid_i) begin
       c_values_q   <= together(values_i, lanes_i);
       c_masks_q    <= masks_i;
       c_some_q     <= ones(lanes_i);
@@ -126,7 +126,8 @@ module ct_act_pack (
       c_head_q     <= head_i;
       c_front_q    <= front_i;
       c_last_q     <= last_i;
-
+    end
+    if (move && v_q[0]) begin
       d_values_q   <= dense(c_values_q, c_bits_q);
       d_masks_q    <= c_masks_q;
       d_off_q      <= c_off_q;
@@ -134,7 +135,8 @@ module ct_act_pack (
       d_front_q    <= c_front_q;
       d_last_q     <= c_last_q;
       d_len_q      <= c_head_q ? {2'd0, c_len_q} : times(c_some_q, c_bits_q);
-
+    end
+    if (move && v_q[1]) begin
       p_piece_q    <= p_piece_d;
       p_len_q      <= d_len_q + {4'd0, d_off_bits_q} + {2'd0, d_front_q, 5'd0};
       p_last_q     <= d_last_q;
@@ -153,7 +155,7 @@ module ct_act_pack (
 
   always_comb begin
     check = check_q;
-    for (int i = 0; i < 15; i++) check = check ^ acc_q[8*i +: 8];
+    for (int i = 0; i < 15; i++) if (valid_o) check = check ^ acc_q[8*i +: 8];
   end
 
   assign valid_o = fin_q || count_q >= 9'd128;  // (tail_q has such a count)
@@ -172,8 +174,8 @@ module ct_act_pack (
   assign v_d    = move ? {v_q[1:0], valid_i} : v_q;
 
   always_comb begin
-    piece = {128'd0, p_piece_q} << left[6:0];
-    if (behind) piece = {p_piece_q, 128'd0};
+    piece = '0;
+    if (take) piece = behind ? {p_piece_q, 128'd0} : {128'd0, p_piece_q} << left[6:0];
   end
 
   always_comb begin
@@ -222,7 +224,7 @@ module ct_act_pack (
   assign idle_o = v_q == 3'b000 && count_q == 9'd0 && !fin_q;
 
   `CT_ASSERT(CountFits_A, count_q <= 9'd295)
-  `CT_ASSERT(ZeroBehind_A, acc_q >> count_q == '0)
+  `CT_ASSERT(ZeroBehind_A, (count_q == 9'd0 ? acc_q : acc_q >> count_q) == '0)
   // What comes behind a last unit begins a group: it is a header.
   `CT_ASSERT(HeaderBehind_A, !(take && behind && p_last_q))
   `CT_ASSERT(UnitsFit_A, units_q < 7'd70)

@@ -5,15 +5,15 @@
 //
 // Blocks with e = 0 or 255, and mantissas of -128, are read as 0, as everywhere.
 //
-// Latency     2 cycles in which move_i is high: nothing moves in others.
+// Steps       with first_i a block comes in, with second_i the one that came in last goes on to the outputs. Whoever instantiates this keeps the valid bits.
 // Throughput  a block a cycle.
-// Reset       none: whoever instantiates this keeps the valid bits.
 
 `default_nettype none
 
 module ct_act_round (
   input  logic         clk_i,
-  input  logic         move_i,
+  input  logic         first_i,
+  input  logic         second_i,
 
   input  logic [127:0] data_i,
   input  logic [7:0]   exp_i,
@@ -34,7 +34,7 @@ module ct_act_round (
   assign gap   = below ? bound_i - exp_i : 8'd0;
 
   always_ff @(posedge clk_i) begin
-    if (move_i) begin
+    if (first_i) begin
       data_q  <= data_i;
       exp_q   <= below ? bound_i : exp_i;
       shift_q <= gap[2:0];
@@ -54,7 +54,7 @@ module ct_act_round (
     assign up   = wide[6] && (wide[5:0] != 6'd0 || wide[7]);
     assign kept = gone_q ? 7'd0 : wide[13:7] + 7'(up);
     always_ff @(posedge clk_i) begin
-      if (move_i) begin
+      if (second_i) begin
         size_o[7*i +: 7] <= kept;
         neg_o[i]         <= q[7] && kept != 7'd0;
       end
@@ -62,7 +62,7 @@ module ct_act_round (
   end
 
   always_ff @(posedge clk_i) begin
-    if (move_i) exp_o <= exp_q;
+    if (second_i) exp_o <= exp_q;
   end
 
 endmodule

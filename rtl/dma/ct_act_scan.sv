@@ -59,7 +59,7 @@ module ct_act_scan (
     all_d  = '0;
     less_d = '0;
     some_d = '0;
-    for (int i = 0; i < 16; i++) begin
+    for (int i = 0; i < 16; i++) if (valid_i) begin
       all_d     = all_d | size_i[7*i +: 7];
       some_d[i] = size_i[7*i +: 7] != 7'd0;
       if (some_d[i]) less_d = less_d | (size_i[7*i +: 7] - 7'd1);
@@ -144,11 +144,11 @@ module ct_act_scan (
     head_o       = '0;
     head_o[0]    = neg_q;
     head_o[1]    = exps;
-    for (int j = 0; j < 8; j++) begin
+    for (int j = 0; j < 8; j++) if (done_q) begin
       head_o[4*j+2]      = neg_q ? steps_q[8*j+7] : steps_q[8*j+6];
       head_o[4*j+3 +: 3] = head_o[4*j+2] ? steps_q[8*j+3 +: 3] : steps_q[8*j +: 3];
     end
-    if (exps) begin
+    if (exps && done_q) begin
       head_o[37:34] = width8(top_q - low_q);
       head_o[45:38] = low_q;
     end

@@ -101,7 +101,11 @@ module ct_act_unpack (
   assign b_off     = b_rest[7:0] & ~(8'hFF << b_off_bits_q);
   assign c_bits    = (c_mask_q || c_size_q != 3'd0) ? {1'b0, c_size_q} + 4'(c_sign_q) : 4'd0;
 
-  assign {d_large, mantissas} = apart(d_values_q, d_lanes_q, d_size_q, d_mask_q, d_sign_q);
+  // (Each stage works only where there is something: a simulator skips the rest.)
+  always_comb begin
+    {d_large, mantissas} = '0;
+    if (v_q[2]) {d_large, mantissas} = apart(d_values_q, d_lanes_q, d_size_q, d_mask_q, d_sign_q);
+  end
   assign err_o = v_q[2] && move && (d_large || d_exp_q[8]);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -111,7 +115,7 @@ module ct_act_unpack (
   end
 
   always_ff @(posedge clk_i) begin
-    if (move) begin
+    if (move && valid_i) begin
       b_bits_q     <= bits_i;
       b_front_q    <= front_i;
       b_lanes_q    <= lanes_i;
@@ -121,7 +125,8 @@ module ct_act_unpack (
       b_base_q     <= base_i;
       b_off_bits_q <= off_bits_i;
       b_last_q     <= last_i;
-
+    end
+    if (move && v_q[0]) begin
       c_values_q <= 128'(b_rest >> b_off_bits_q);
       c_exp_q    <= {1'b0, b_base_q} + {1'b0, b_off};
       c_lanes_q  <= b_lanes_q;
@@ -129,7 +134,8 @@ module ct_act_unpack (
       c_sign_q   <= b_sign_q;
       c_size_q   <= b_size_q;
       c_last_q   <= b_last_q;
-
+    end
+    if (move && v_q[1]) begin
       d_values_q <= loose(c_values_q, c_bits);
       d_exp_q    <= c_exp_q;
       d_lanes_q  <= c_lanes_q;
@@ -137,7 +143,8 @@ module ct_act_unpack (
       d_sign_q   <= c_sign_q;
       d_size_q   <= c_size_q;
       d_last_q   <= c_last_q;
-
+    end
+    if (move && v_q[2]) begin
       o_data_q <= mantissas;
       o_exp_q  <= d_exp_q[7:0];
       o_last_q <= d_last_q;

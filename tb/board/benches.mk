@@ -20,4 +20,4 @@ $(BUILD)/tb/board/usb.so: $(BOARD_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o) $(BU
 
 $(eval $(call bench_rules,test_board,tb/board/test_board.c,,,$(BUILD)/lib/libcoltrain.a -ldl))
 SYSTEM_TESTS += $(BUILD)/tb/test_board
-$(BUILD)/tb/test_board: | $(BUILD)/tb/board/usb.so $(BUILD)/same/gcc-O0/same_bytes $(BUILD)/bin/coltrain
+$(BUILD)/tb/test_board: | $(BUILD)/tb/board/usb.so $(BUILD)/same/gcc-O2/same_bytes $(BUILD)/bin/coltrain

@@ -28,11 +28,11 @@ static void same_bytes(void **state) {
   static const char *const boards[] = {"fifo40"};
   (void)state;
   char command[1024], expected[TEXT], got[TEXT];
-  snprintf(command, sizeof command, "%s/same/gcc-O0/same_bytes emu:", build);
+  snprintf(command, sizeof command, "%s/same/gcc-O2/same_bytes emu:", build);
   output_of(command, expected);
   assert_true(strlen(expected) > 100);
   for (size_t i = 0; i < sizeof boards / sizeof *boards; ++i) {
-    snprintf(command, sizeof command, "%s/same/gcc-O0/same_bytes usb:serial=%s,timeout=60000",
+    snprintf(command, sizeof command, "%s/same/gcc-O2/same_bytes usb:serial=%s,timeout=60000",
              build, boards[i]);
     output_of(command, got);
     assert_string_equal(got, expected);

@@ -49,7 +49,9 @@ device.cycle = [device, model, server]
 def start(program: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(TOP / "host/python")}
     pipe = subprocess.PIPE
-    return subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=pipe, stderr=pipe, text=True)
+    # Tests that run in the background have inherited that SIGINT is ignored.
+    heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    return subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=pipe, stderr=pipe, text=True, preexec_fn=heard)
 
 
 def test_an_interrupt_is_heard_while_a_wait_has_no_end() -> None:
@@ -58,7 +60,10 @@ def test_an_interrupt_is_heard_while_a_wait_has_no_end() -> None:
     time.sleep(0.3)
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    try:
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
     assert (out, err) == ("interrupted False 1\n", "")
     assert time.monotonic() - began < 5 and process.returncode == 0
 

@@ -25,6 +25,7 @@ static const struct usual {
 } usual[] = {
     {CT_F_CTL_COUNT, 1, 4},
     {CT_F_DMA_SPM, 0, CT_GEN_SPM - 64},
+    {CT_F_DMA_GATHER, 0, 0},
     {CT_F_DMA_NB, 1, 16},
     {CT_F_DMA_S0, 0, 3},
     {CT_F_DMA_D1, -20, 40},
@@ -133,10 +134,10 @@ static void compress(struct ct_fuzz *f, struct ct_cmd *cmd) {
   const uint32_t groups = 1 + below(f, 4);
   const uint32_t bound = percent(f, 90) ? below(f, 255) : bits(f, 8);
   CT_PUT(cmd, DMA_COMP, 1);
-  CT_PUT(cmd, DMA_HDR, below(f, 300) == 0);
-  CT_PUT(cmd, DMA_GATHER, below(f, 300) == 0);
-  CT_PUT(cmd, DMA_NB, percent(f, 99) ? 16 * (1 + below(f, 4)) : bits(f, 9));
-  CT_PUT(cmd, DMA_FIRST, percent(f, 99) ? below(f, 5 - groups) : bits(f, 2));
+  CT_PUT(cmd, DMA_HDR, below(f, 2000) == 0);
+  CT_PUT(cmd, DMA_GATHER, below(f, 2000) == 0);
+  CT_PUT(cmd, DMA_NB, below(f, 1000) ? 16 * (1 + below(f, 4)) : bits(f, 9));
+  CT_PUT(cmd, DMA_FIRST, below(f, 1000) ? below(f, 5 - groups) : bits(f, 2));
   CT_PUT(cmd, DMA_N1, bound << 4 | groups);
   CT_PUT(cmd, DMA_FREE, percent(f, 40));
   CT_PUT(cmd, DMA_D2, below(f, 3));
@@ -145,7 +146,8 @@ static void compress(struct ct_fuzz *f, struct ct_cmd *cmd) {
 
 /* near: fields of a usual size. */
 static struct ct_cmd command(struct ct_fuzz *f, const struct ct_op_info *op, bool near) {
-  const bool control = op->group == CT_GROUP_CTL || op->group == CT_GROUP_ADDI;
+  const bool control = op->group == CT_GROUP_CTL || op->group == CT_GROUP_ADDI ||
+                       op->group == CT_GROUP_WPIX || op->group == CT_GROUP_WTAP;
   struct ct_cmd cmd = {{0}};
   for (unsigned i = 0; i < CT_NUM_FIELDS; ++i) {
     const struct ct_field_info *info = &ct_fields[i];

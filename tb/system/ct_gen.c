@@ -64,8 +64,10 @@ struct gen {
   struct ct_gen_prog prog;
   unsigned length;
   uint32_t in, out, out_units;
-  bool apart;              /* nothing is loaded from the output */
-  struct { unsigned tiles, groups, first; } comp[COMP_SLOTS]; /* groups that are stored; 0: none */
+  bool apart; /* nothing is loaded from the output */
+  struct {
+    unsigned tiles, groups, first;
+  } comp[COMP_SLOTS];      /* groups that are stored; 0: none */
   uint32_t r[CT_NUM_REGS]; /* as the dispatcher has them here */
   struct ct_walk walk;     /* as the MM unit has it here */
   struct ct_walk_shape shape;
@@ -1667,9 +1669,9 @@ static void generate(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uin
   static const struct {
     bool (*make)(struct gen *g);
     unsigned weight;
-  } blocks[] = {{block_ld, 16},      {block_st, 14},  {block_vl, 14},  {block_va, 20},
-                {block_vs, 14},      {block_addi, 4}, {block_nop, 1},  {block_mm_small, 14},
-                {block_product, 10}, {block_rows, 4}, {block_loop, 4}, {block_nest, 14},
+  } blocks[] = {{block_ld, 16},      {block_st, 14},   {block_vl, 14},  {block_va, 20},
+                {block_vs, 14},      {block_addi, 4},  {block_nop, 1},  {block_mm_small, 14},
+                {block_product, 10}, {block_rows, 4},  {block_loop, 4}, {block_nest, 14},
                 {block_idle, 4},     {block_walk, 14}, {block_comp, 40}};
   struct gen *g = test_calloc(2, sizeof *g), *saved = g + 1;
   g->rng = rng;

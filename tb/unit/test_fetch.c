@@ -65,6 +65,30 @@ static void random_sems(program *p, struct ct_cmd *cmd) {
   if (below(p, 3) == 0) CT_PUT(cmd, ALL_SIG1, CT_SEM(below(p, 16)));
 }
 
+/* Groups of compressed tiles. */
+static void legal_comp(program *p, struct ct_cmd *cmd) {
+  const unsigned groups = 1 + below(p, 4);
+  CT_PUT(cmd, DMA_HDR, 0);
+  CT_PUT(cmd, DMA_GATHER, 0);
+  CT_PUT(cmd, DMA_NB, 16 + 16 * below(p, 4));
+  CT_PUT(cmd, DMA_FIRST, below(p, 5 - groups));
+  CT_PUT(cmd, DMA_N1, below(p, 255) << 4 | groups);
+  CT_PUT(cmd, DMA_N1_REG, 0);
+  CT_PUT(cmd, DMA_N2, 1 + below(p, 4095));
+}
+
+/* Nearly that. */
+static void near_comp(program *p, struct ct_cmd *cmd) {
+  legal_comp(p, cmd);
+  CT_PUT(cmd, DMA_HDR, below(p, 8) == 0);
+  CT_PUT(cmd, DMA_GATHER, below(p, 8) == 0);
+  if (below(p, 4) == 0) CT_PUT(cmd, DMA_NB, 8 * below(p, 12));
+  if (below(p, 4) == 0) CT_PUT(cmd, DMA_FIRST, below(p, 4));
+  if (below(p, 4) == 0) CT_PUT(cmd, DMA_N1, below(p, 256) << 4 | below(p, 16));
+  if (below(p, 4) == 0) CT_PUT(cmd, DMA_N1, (254 + below(p, 2)) << 4 | 1);
+  if (below(p, 8) == 0) CT_PUT(cmd, DMA_N2, 0);
+}
+
 static void legal_dma(program *p, struct ct_cmd *cmd) {
   randomize(p, cmd, CT_GROUP_DMA);
   CT_PUT(cmd, DMA_NB, 1 + below(p, CT_GET(cmd, DMA_HDR) ? 16 : 256));
@@ -73,6 +97,7 @@ static void legal_dma(program *p, struct ct_cmd *cmd) {
   CT_PUT(cmd, DMA_N2, 1 + below(p, 4095));
   CT_PUT(cmd, DMA_GATHER, p->rows ? below(p, 2) : 0);
   if (CT_GET(cmd, DMA_GATHER)) CT_PUT(cmd, DMA_N2, 2 * below(p, 2));
+  if (CT_GET(cmd, DMA_COMP)) legal_comp(p, cmd);
 }
 
 static void legal_mm(program *p, struct ct_cmd *cmd) {
@@ -267,6 +292,7 @@ static bool model(const program *p, expected *e) {
   for (unsigned i = 0; i < p->count; ++i)
     ct_emu_prepare(&ctx->prog[i], &p->cmd[i]);
   ctx->ncmds = p->count;
+  ctx->compress = true;
   memcpy(ctx->r + 1, p->arg, sizeof p->arg);
   ctx->batch = ctx->r[CT_NUM_ARGS + 1] = p->rows;
   e->pushes = 0;
@@ -530,6 +556,8 @@ static void legality(void **state) {
       append_walk(&p);
     struct ct_cmd *cmd = append(&p, codes[u]);
     near_limits(&p, cmd, ct_op_find(codes[u])->group);
+    if (u < 2) CT_PUT(cmd, DMA_COMP, below(&p, 2));
+    if (u < 2 && CT_GET(cmd, DMA_COMP)) near_comp(&p, cmd);
     if (below(&p, 2)) {
       CT_PUT(cmd, ALL_WAIT0, 8 * below(&p, 4) + below(&p, 8)); /* enabled half the time */
       CT_PUT(cmd, ALL_WAIT1, 8 * below(&p, 4) + below(&p, 8));
