@@ -117,6 +117,7 @@ struct ct_emu_ctx {
   bool failed;
   bool owed;     /* the memory port owes answers to a job that has ended: no job starts */
   bool ring_bad; /* the last completion of the ring had an error */
+  bool compress; /* there is an arena: of context 1 */
   /* The places of the requests whose batch the job is; 0 of them: it comes from the ring. */
   uint8_t batch_place[CT_BATCH_MAX];
   unsigned batch;
@@ -135,10 +136,7 @@ struct ct_emu_ctx {
   struct ct_emu_queue queue[CT_EMU_UNITS];
 
   /* State that outlives jobs. */
-  bool compress; /* there is an arena for compressed groups: of context 1 */
-  struct ct_act_pages pages;
-  uint16_t *page_groups;
-  uint32_t *page_freed;
+  struct ct_act_pages pages; /* of the arena for compressed groups */
   struct ct_emu_tile acc[CT_ACC_TILES], tile[CT_TILE_REGS];
 };
 

@@ -129,20 +129,20 @@ void ct_emu_comp_load(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct c
 /* ---- Registers ---- */
 
 bool ct_emu_comp_init(struct ct_emu_ctx *ctx) {
-  ctx->page_groups = calloc(CT_COMP_PAGES, sizeof *ctx->page_groups);
-  ctx->page_freed = calloc(CT_COMP_PAGES, sizeof *ctx->page_freed);
-  ctx->compress = ctx->page_groups && ctx->page_freed;
+  ctx->pages.groups = calloc(CT_COMP_PAGES, sizeof *ctx->pages.groups);
+  ctx->pages.freed = calloc(CT_COMP_PAGES, sizeof *ctx->pages.freed);
+  ctx->compress = ctx->pages.groups && ctx->pages.freed;
   return ctx->compress;
 }
 
 void ct_emu_comp_free(struct ct_emu_ctx *ctx) {
-  free(ctx->page_groups);
-  free(ctx->page_freed);
+  free(ctx->pages.groups);
+  free(ctx->pages.freed);
 }
 
 void ct_emu_comp_arena(struct ct_emu_ctx *ctx, uint32_t pages) {
   if (pages > CT_COMP_PAGES) pages = CT_COMP_PAGES;
   if (!ctx->compress) return;
   CT_EMU_CREG(ctx, ARENA_PAGES) = pages;
-  ctx->pages = ct_act_pages(pages, ctx->page_groups, ctx->page_freed);
+  ctx->pages = ct_act_pages(pages, ctx->pages.groups, ctx->pages.freed);
 }

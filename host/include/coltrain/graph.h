@@ -72,7 +72,16 @@ struct ct_shape {
 };
 
 /* How the device keeps a tensor. The reference computes in double precision whatever it is. */
-enum ct_format { CT_FORMAT_FP32, CT_FORMAT_HBFP8, CT_FORMAT_HBFP6, CT_FORMAT_HBFP4 };
+enum ct_format {
+  CT_FORMAT_FP32,
+  CT_FORMAT_HBFP8,
+  CT_FORMAT_HBFP6,
+  CT_FORMAT_HBFP4,
+  CT_FORMAT_RECOMPUTE, /* HBFP8, and not kept for gradients where it can be made again from what is
+                          kept: element-wise operators and pooling */
+  CT_FORMAT_COMPRESSED /* HBFP8, and kept for gradients compressed (docs/compression.md), each
+                          number within a bound: struct ct_network_options.error */
+};
 
 /* What a tensor is for. Inputs, labels, weights and states come from outside; the others are made
  * by nodes. A state is what lasts from one run to the next and has no gradient: statistics,
@@ -292,8 +301,10 @@ int ct_graph_answers(ct_graph *graph, const ct_graph *trained, int output, uint3
  *   "lenet5"    28x28x1, ten classes; 61,706 parameters
  *   "resnet8"   32x32x3, ten classes, MLPerf Tiny's; 78,666 parameters, running statistics included
  *   "resnet20"  32x32x3, ten classes, projections as shortcuts; 272,474 weights
- * Tensors "x", "logits" (an output) and, with training, "y" (labels as probabilities) and "loss".
- * Training decides whose statistics normalise: the batch's or the running ones. */
+ *   "vgg"       32x32x3, ten classes: three pairs of 3x3 convolutions with 16, 32 and 64 channels,
+ * the mean of 2x2 behind each, without normalisation; 82,282 weights Tensors "x", "logits" (an
+ * output) and, with training, "y" (labels as probabilities) and "loss". Training decides whose
+ * statistics normalise: the batch's or the running ones. */
 int ct_graph_builtin(ct_graph *graph, const char *name, uint32_t batch, bool training);
 
 /* The same for a perceptron with ReLU between its layers: layers + 1 widths. */

@@ -54,6 +54,11 @@ struct ct_network_options {
                         Then they are neither made nor kept again. NULL: none */
   uint32_t members;  /* networks of this graph, up to 256: struct ct_members; 0: 1 */
   bool shared;       /* inputs and labels are those of all members */
+  uint32_t bits;     /* of a number that is kept compressed, for which there are pages: what is not
+                        kept to the bit may have 4, say; 0: 12, which always suffice */
+  uint32_t refresh; /* steps from one look at gradients to the next, by which bounds of what is kept
+                       compressed are set (docs/compression.md); 0: 50 */
+  double error; /* what that may cost, as a part of the momentum: 0.01, say; 0: nothing is lost */
   /* One on the same device in whose memory its weights and states are, too: the same bits without
    * copies, at every moment. Each of its own has to be there, by name and shape, and to lie as its
    * programs want it: so it is with a perceptron's steps and answers as one stage, which are steps
@@ -61,13 +66,14 @@ struct ct_network_options {
    * them with nobody. It writes no weights; those of the other may be freed, and they stay as long
    * as somebody has them. NULL: none */
   ct_network *weights_of;
-  uintptr_t reserved[4]; /* 0 */
+  uintptr_t reserved[1]; /* 0 */
 };
 
 /* Compiles a checked graph for a device, finds room for its tensors and loads its programs. The
  * graph is copied. Weights and states are zeros until they are written or drawn. *network is NULL
  * on failure: CT_ERR_UNSUPPORTED names the nodes that the device cannot run, and why;
- * CT_ERR_NO_SPACE, CT_ERR_MEMORY. */
+ * CT_ERR_NO_SPACE, CT_ERR_MEMORY; CT_ERR_BUSY: activations are to be kept compressed, and another
+ * network on the device has the pages for that. */
 int ct_network_create(ct_device *dev, const ct_graph *graph,
                       const struct ct_network_options *options, ct_network **network);
 void ct_network_free(ct_network *network);
@@ -258,7 +264,8 @@ struct ct_network_info {
   uint32_t together;        /* networks that have its programs, itself among them: see `like` */
   uint32_t members;     /* networks of this graph that it is; facts are those of the selected one */
   uint64_t frame_bytes; /* device memory for inputs, labels and outputs: of a frame */
-  uintptr_t reserved[1];
+  uint64_t pages;       /* bytes of device memory for what is kept compressed ... */
+  uint64_t pages_most;  /* ... and how much of it was in use at a time at most, so far */
 };
 
 /* Copies what is known to *info. */
@@ -291,6 +298,25 @@ struct ct_network_stage {
 /* How many stages there are; copies the facts of one. CT_ERR_NOT_FOUND beyond the last. */
 size_t ct_network_stages(const ct_network *network);
 int ct_network_stage(ct_network *network, size_t index, struct ct_network_stage *stage);
+
+/* ---- What is kept compressed --------------------------------------------------------------- */
+
+/* A tensor of the graph that is kept compressed (CT_FORMAT_COMPRESSED) from forward to backward. */
+struct ct_network_kept {
+  const char *tensor; /* its name, or the node's that makes it; valid as long as the network */
+  uint64_t values;    /* numbers, padding to whole tiles included */
+  uint64_t bytes;     /* that they took in the last run, index and all; 0: none has ended well */
+  uint32_t bound;     /* K: a number is kept to within 2^(K - 134); 0: exactly */
+  uintptr_t reserved[4];
+};
+
+/* Copies the facts of one. CT_ERR_NOT_FOUND beyond the last; CT_ERR_BUSY while a run of the network
+ * is under way. */
+int ct_network_kept(ct_network *network, size_t index, struct ct_network_kept *kept);
+
+/* Sets its K, 0 to 254, for runs from now on; with struct ct_network_options.error until the next
+ * look at gradients. CT_ERR_ARG, CT_ERR_NOT_FOUND. */
+int ct_network_keep_within(ct_network *network, size_t index, uint32_t bound);
 
 #ifdef __cplusplus
 }

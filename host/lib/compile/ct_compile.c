@@ -277,6 +277,7 @@ void ct_compiled_free(struct ct_compiled *o) {
   free(o->stage);
   free(o->constant);
   free(o->mask);
+  free(o->kept);
   free(o->lay);
   free(o->why);
   *o = (struct ct_compiled){0};

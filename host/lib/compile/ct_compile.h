@@ -126,6 +126,28 @@ struct ct_mask {
   uint32_t stream, limit;
 };
 
+/* What is kept compressed from forward to backward. Its jobs get the bound's exponent in
+ * CT_ARG_BOUND, from bit 4 on, in place of what that argument has as a rule. */
+enum { CT_ARG_BOUND = CT_ARG_FIRST, CT_KEPT_SUMS = 8 };
+
+/* A weight whose gradient is made of it: what the bound follows. That may be the scale of what
+ * normalises it. */
+struct ct_kept_sum {
+  int through, divisor; /* it makes what makes the gradient, normalised: scale and variance; or 0 */
+  bool derived;         /* ... or otherwise */
+  int variance;         /* the state that has the variance of its columns; 0: a plain product */
+  int momentum;         /* the state that has its momentum, or its mean */
+  struct ct_mat delta;  /* sums of squares of the other operand, column by column: FP32 */
+};
+struct ct_kept {
+  const char *tensor; /* of the graph; the node that makes it, if it has none */
+  int value;          /* of the compiler */
+  uint32_t rows, cols;
+  struct ct_seat index; /* its index units */
+  struct ct_kept_sum sum[CT_KEPT_SUMS];
+  unsigned sums; /* 0: nothing is known that its bound could follow */
+};
+
 /* A stage for more rows than its programs take runs them several times in a row, each time for the
  * same number of rows. The last pass may begin in the one before: what is computed again has the
  * same bits. */
@@ -156,6 +178,8 @@ struct ct_stage {
                               NULL: nothing else */
   uint64_t macs;
   uint64_t read, written; /* bytes of its tensors */
+  bool looks;             /* part of those runs alone that look at gradients */
+  uint32_t kept;          /* it stores compressed what is number kept - 1; 0: it does not */
   struct ct_codes codes;
   struct ct_stage_group group;
 };
@@ -167,7 +191,8 @@ struct ct_compiled {
   struct ct_scalar scalar[CT_SCALARS];
   struct ct_constant *constant;
   struct ct_mask *mask;
-  size_t externals, scalars, constants, masks;
+  struct ct_kept *kept;
+  size_t externals, scalars, constants, masks, kepts;
   bool whole;   /* a perceptron as one stage: its programs have arguments of their own */
   bool fixed;   /* attributes of updates are constants of the programs */
   bool crowded; /* there are more than CT_EXTERNALS: the rest of them lie in r1 */
@@ -185,6 +210,7 @@ struct ct_compile_options {
   unsigned narrow;                   /* HBFP has mantissas of 8 - narrow bits */
   bool walks;                        /* the device has CT_FEATURE_CONVOLUTION: there are products */
   bool kernels;                      /* perceptrons are like all other graphs */
+  bool compress;                     /* the device has CT_FEATURE_COMPRESSION */
   bool members;                      /* there are several */
   bool shared;                       /* they share inputs and labels */
   const struct ct_cycles_core *core; /* by whose cycles programs for members are weighed */

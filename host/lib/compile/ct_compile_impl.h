@@ -65,6 +65,8 @@ enum ct_step_kind {
   CT_STEP_SPREAD_ROWS,
   CT_STEP_MOVE,
   CT_STEP_SOFTMAX,
+  CT_STEP_PACK,
+  CT_STEP_UNPACK,
   CT_STEP_FRONT,
   CT_STEP_KIND_COUNT
 };
@@ -76,7 +78,14 @@ struct ct_net_step {
   enum ct_step_kind kind;
   const struct ct_gnode *node;
   bool early;
+  bool again; /* makes anew for gradients what was made in front */
+  bool looks; /* at gradients, for what is kept compressed */
   int order;
+  uint64_t scratch,
+      scratch_units; /* what it needs besides its tensors: in the arena, while it runs */
+  bool frees;        /* UNPACK: the last of what it unpacks */
+  uint32_t kept;     /* PACK: the number of what it packs, plus 1 */
+  enum ct_keep way;  /* PACK, UNPACK: how that is kept raw */
   uint32_t runs; /* it is needed in the last of so many; 0: not known yet. Of an update: as given */
   /* The tile program: inputs and the values that its operations make (CT_NO_VALUE: none). */
   struct ct_tilewise tile;
@@ -110,6 +119,7 @@ struct ct_compiler {
   size_t missed;
   int refusal;      /* the error of these */
   uint64_t scratch; /* where it begins in the arena */
+  void *scan;       /* of who goes through uses */
   bool full;        /* numbers of a run had no register */
   int error;
 };
@@ -348,6 +358,11 @@ static inline uint64_t ct_val_units(const struct ct_val *v, enum ct_keep keep) {
 }
 
 void ct_compile_places(struct ct_compiler *c);
+/* What is made again, or lies compressed, between its last use in front and its first for
+ * gradients: when the ways of keeping are known, and before places are given. */
+void ct_compile_kept(struct ct_compiler *c);
+/* What is known of it when places are. */
+void ct_compile_kept_places(struct ct_compiler *c);
 /* In which runs each step is needed, when all are there in their order. */
 void ct_compile_runs(struct ct_compiler *c);
 void ct_compile_programs(struct ct_compiler *c);
@@ -359,6 +374,9 @@ typedef void ct_value_use(struct ct_compiler *c, struct ct_net_step *s, int valu
 void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f);
 
 /* ---- Programs ---- */
+
+/* Units that a step needs besides its tensors, when it is known how these are kept. */
+uint64_t ct_step_scratch(const struct ct_compiler *c, const struct ct_net_step *s);
 
 /* Where a step's programs go, and what its kernel may use. */
 struct ct_target {

@@ -55,6 +55,14 @@ static void vector_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_u
 
 void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f) {
   switch (s->kind) {
+    case CT_STEP_PACK:
+      one(c, s, s->x, s->way, f);
+      made(c, s, s->y, f);
+      return;
+    case CT_STEP_UNPACK:
+      one(c, s, s->x, CT_KEEP_F32, f);
+      made(c, s, s->y, f);
+      return;
     case CT_STEP_CONV:
       one(c, s, s->x, CT_KEEP_ROWS, f);
       one(c, s, s->w, CT_KEEP_SQUARE, f);
@@ -219,7 +227,8 @@ static void take_places(struct ct_compiler *c) {
 
 static void settle(struct ct_compiler *c, struct ct_val *v) {
   static const unsigned narrow[] = {
-      [CT_FORMAT_FP32] = 0, [CT_FORMAT_HBFP8] = 0, [CT_FORMAT_HBFP6] = 2, [CT_FORMAT_HBFP4] = 4};
+      [CT_FORMAT_FP32] = 0,  [CT_FORMAT_HBFP8] = 0,     [CT_FORMAT_HBFP6] = 2,
+      [CT_FORMAT_HBFP4] = 4, [CT_FORMAT_RECOMPUTE] = 0, [CT_FORMAT_COMPRESSED] = 0};
   const bool hbfp = in_hbfp(c, v);
   v->narrow = c->options->narrow;
   if (hbfp && narrow[v->format] > v->narrow) v->narrow = narrow[v->format];
@@ -290,51 +299,82 @@ static void put_external(struct ct_compiler *c, struct ct_val *v) {
   put(c, v, reg, 0);
 }
 
-/* A stretch of the arena that is taken while a value lives. */
-struct taken {
+/* A value in the arena: while it lives, a stretch of it is taken. Or what step OF_STEP - value
+ * needs while it runs. */
+enum { OF_STEP = -1 };
+struct stretch {
   uint64_t at, units;
-  int last;
-};
-
-/* The lowest place of so many units among what is taken, which is sorted. */
-static uint64_t find_place(struct taken *list, size_t count, uint64_t units, size_t *index) {
-  uint64_t at = 0;
-  size_t i = 0;
-  for (; i < count && list[i].at < at + units; ++i)
-    at = list[i].at + list[i].units;
-  *index = i;
-  return at;
-}
-
-/* A value and the step that makes it. */
-struct begins {
-  int first, value;
+  int first, last, value;
 };
 
 static int by_first(const void *a, const void *b) {
-  const struct begins *x = a, *y = b;
+  const struct stretch *x = a, *y = b;
   return x->first != y->first ? x->first - y->first : x->value - y->value;
 }
 
-static void put_in_arena(struct ct_compiler *c, struct taken *list, struct begins *sorted) {
+static int by_size(const void *a, const void *b) {
+  const struct stretch *x = a, *y = b;
+  if (x->units != y->units) return x->units > y->units ? -1 : 1;
+  return by_first(a, b);
+}
+
+static int by_place(const void *a, const void *b) {
+  const struct stretch *x = *(const struct stretch *const *)a,
+                       *y = *(const struct stretch *const *)b;
+  return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* The lowest place among those that have one and live at the same time. */
+static void find_place(struct stretch *s, const struct stretch *before, size_t count,
+                       const struct stretch **beside) {
+  size_t n = 0;
+  for (size_t i = 0; i < count; ++i)
+    if (before[i].first <= s->last && s->first <= before[i].last) beside[n++] = &before[i];
+  qsort(beside, n, sizeof(struct stretch *), by_place);
+  s->at = 0;
+  for (size_t i = 0; i < n && beside[i]->at < s->at + s->units; ++i)
+    if (beside[i]->at + beside[i]->units > s->at) s->at = beside[i]->at + beside[i]->units;
+}
+
+/* One after the other; what they take together. */
+static uint64_t arrange(struct stretch *s, size_t count, const struct stretch **beside,
+                        int (*order)(const void *, const void *)) {
+  uint64_t units = 0;
+  qsort(s, count, sizeof *s, order);
+  for (size_t i = 0; i < count; ++i) {
+    find_place(&s[i], s, i, beside);
+    if (s[i].at + s[i].units > units) units = s[i].at + s[i].units;
+  }
+  return units;
+}
+
+/* As they begin to live, or, if that takes less, the largest first. */
+static void put_in_arena(struct ct_compiler *c, struct stretch *s, const struct stretch **beside) {
   size_t count = 0;
-  for (size_t i = 0; i < c->values; ++i)
-    sorted[i] = (struct begins){c->value[i].fixed ? CT_FROM_START : c->value[i].first, (int)i};
-  qsort(sorted, c->values, sizeof *sorted, by_first);
-  for (size_t k = 0; k < c->values && !c->error; ++k) {
-    struct ct_val *v = &c->value[sorted[k].value];
+  for (size_t i = 0; i < c->values; ++i) {
+    struct ct_val *v = &c->value[i];
     const uint64_t units = units_of(v);
-    if (v->place != CT_VALUE_ARENA || !units || v->within != CT_NO_VALUE) continue;
-    size_t kept = 0, index;
-    for (size_t i = 0; i < count; ++i)
-      if (list[i].last >= sorted[k].first) list[kept++] = list[i];
-    count = kept;
-    const uint64_t at = find_place(list, count, units, &index);
-    memmove(list + index + 1, list + index, (count - index) * sizeof *list);
-    list[index] = (struct taken){at, units, v->fixed ? INT_MAX : v->last};
-    ++count;
-    put(c, v, CT_ARG_ARENA, at);
-    if (at + units > c->out->arena) c->out->arena = at + units;
+    if (v->place != CT_VALUE_ARENA || !units) continue;
+    for (unsigned k = 0; k < CT_KEEPS; ++k)
+      if (v->need[k]) v->keep[k].reg = CT_ARG_ARENA;
+    if (v->within == CT_NO_VALUE)
+      s[count++] = (struct stretch){0, units, v->fixed ? CT_FROM_START : v->first,
+                                    v->fixed ? INT_MAX : v->last, (int)i};
+  }
+  for (size_t i = 0; i < c->steps; ++i) {
+    const int order = c->step[i].order;
+    c->step[i].scratch_units = ct_step_scratch(c, &c->step[i]);
+    if (c->step[i].scratch_units)
+      s[count++] = (struct stretch){0, c->step[i].scratch_units, order, order, OF_STEP - (int)i};
+  }
+  const uint64_t least = arrange(s, count, beside, by_size);
+  c->out->arena = arrange(s, count, beside, by_first);
+  if (least < c->out->arena) c->out->arena = arrange(s, count, beside, by_size);
+  for (size_t i = 0; i < count && !c->error; ++i) {
+    if (s[i].value > OF_STEP)
+      put(c, &c->value[s[i].value], CT_ARG_ARENA, s[i].at);
+    else
+      c->step[OF_STEP - s[i].value].scratch = s[i].at;
   }
 }
 
@@ -361,14 +401,14 @@ static void put_all(struct ct_compiler *c) {
   for (size_t i = 0; i < c->values && !c->error; ++i)
     if (c->value[i].same != CT_NO_VALUE)
       memcpy(c->value[i].keep, c->value[c->value[i].same].keep, sizeof c->value[i].keep);
-  struct begins *sorted = calloc(c->values + 1, sizeof *sorted);
-  struct taken *list = calloc(c->values + 1, sizeof *list);
-  if (sorted && list)
-    put_in_arena(c, list, sorted);
+  struct stretch *all = calloc(c->values + c->steps + 1, sizeof *all);
+  const struct stretch **beside = calloc(c->values + c->steps + 1, sizeof(struct stretch *));
+  if (all && beside)
+    put_in_arena(c, all, beside);
   else
     ct_compile_no_memory(c);
-  free(sorted);
-  free(list);
+  free(all);
+  free(beside);
   for (size_t i = 0; i < c->values && !c->error; ++i)
     if (c->value[i].within != CT_NO_VALUE) put_within(c, &c->value[i]);
 }
@@ -445,7 +485,9 @@ void ct_compile_places(struct ct_compiler *c) {
   if (!c->error) ct_compile_runs(c);
   take_places(c);
   settle_all(c);
+  if (!c->error) ct_compile_kept(c);
   if (!c->error) put_all(c);
+  if (!c->error) ct_compile_kept_places(c);
   for (size_t t = 1; t <= c->g->tensors && !c->error; ++t)
     describe(c, t);
   if (!c->error) ct_front_describe(c);

@@ -140,6 +140,12 @@ static struct ct_pool pool_of(const struct ct_compiler *c, const struct ct_net_s
                           .dy = mat(c, s->dy)};
 }
 
+uint64_t ct_step_scratch(const struct ct_compiler *c, const struct ct_net_step *s) {
+  if (s->kind != CT_STEP_POOL && s->kind != CT_STEP_POOL_BACK) return 0;
+  const struct ct_pool k = pool_of(c, s);
+  return ct_kernel_pool_scratch(&k, s->kind == CT_STEP_POOL_BACK);
+}
+
 static int pool(struct ct_compiler *c, const struct ct_net_step *s, struct ct_target *t) {
   const struct ct_pool k = pool_of(c, s);
   return s->kind == CT_STEP_POOL ? ct_kernel_pool(&k, &t->room, t->codes, &t->why)
@@ -187,6 +193,20 @@ static int move(struct ct_compiler *c, const struct ct_net_step *s, struct ct_ta
   return ct_kernel_move(&k, &t->room, t->codes, &t->why);
 }
 
+/* A matrix in one way of keeping alone. */
+static int pack(struct ct_compiler *c, const struct ct_net_step *s, struct ct_target *t) {
+  const bool back = s->kind == CT_STEP_UNPACK;
+  struct ct_mat m = mat(c, back ? s->y : s->x);
+  for (unsigned k = 0; k < CT_KEEPS; ++k)
+    if (k != s->way) m.keep[k].reg = 0;
+  const struct ct_pack k = {.mat = m,
+                            .index = mat(c, back ? s->x : s->y).keep[CT_KEEP_F32],
+                            .back = back,
+                            .free = s->frees,
+                            .n1_reg = CT_ARG_BOUND};
+  return ct_kernel_pack(&k, &t->room, t->codes, &t->why);
+}
+
 int ct_step_program(struct ct_compiler *c, const struct ct_net_step *s, struct ct_target *t) {
   switch (s->kind) {
     case CT_STEP_TILES: {
@@ -204,6 +224,9 @@ int ct_step_program(struct ct_compiler *c, const struct ct_net_step *s, struct c
       return softmax(c, s, t);
     case CT_STEP_MOVE:
       return move(c, s, t);
+    case CT_STEP_PACK:
+    case CT_STEP_UNPACK:
+      return pack(c, s, t);
     default:
       return sums(c, s, t);
   }
@@ -222,6 +245,8 @@ static const char *const kind_names[CT_STEP_KIND_COUNT] = {"elements",
                                                            "spreading",
                                                            "moving",
                                                            "softmax",
+                                                           "compressing",
+                                                           "decompressing",
                                                            "perceptron"};
 
 static void count_bytes(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
@@ -240,13 +265,19 @@ static void count_bytes(struct ct_compiler *c, struct ct_net_step *s, int value,
   }
 }
 
+static uint32_t scratch_of(const struct ct_compiler *c, const struct ct_net_step *s) {
+  return (uint32_t)(s->scratch_units ? s->scratch : c->scratch);
+}
+
 static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   struct ct_stage *stage = &c->out->stage[s->order];
   stage->node = s->node->name;
   stage->op = s->kind == CT_STEP_TILES ? s->node->op->name : kind_names[s->kind];
-  stage->backward = s->node->backward;
+  stage->backward = s->node->backward || s->again;
   stage->once = s->early;
   stage->runs = s->runs;
+  stage->kept = s->kept;
+  stage->looks = s->looks;
   stage->macs = ct_node_macs(c->g, s->node);
   ct_step_uses(c, s, count_bytes);
   if (stage->written == 0) { /* nobody reads what it makes: it has no program */
@@ -259,8 +290,8 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   }
   struct ct_target t = {.room = {.spm_words = c->options->spm_words,
                                  .args = c->out->args,
-                                 .scratch = {CT_ARG_ARENA, (uint32_t)c->scratch},
-                                 .scratch_units = c->out->arena - c->scratch},
+                                 .scratch = {CT_ARG_ARENA, scratch_of(c, s)},
+                                 .scratch_units = s->scratch_units ? s->scratch_units : 1},
                         .codes = &stage->codes};
   t.why = (struct ct_why){t.text, sizeof t.text};
   const int err = ct_step_program(c, s, &t);
@@ -268,18 +299,9 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   if (!c->error && c->options->members) ct_step_group(c, s, &t);
 }
 
-/* What kernels need besides their tensors lies behind all of these. */
+/* What every kernel may write lies behind all tensors: a unit. */
 static void make_scratch(struct ct_compiler *c) {
-  uint64_t units = 1;
-  for (size_t i = 0; i < c->steps; ++i) {
-    const struct ct_net_step *s = &c->step[i];
-    if (s->kind != CT_STEP_POOL && s->kind != CT_STEP_POOL_BACK) continue;
-    const struct ct_pool k = pool_of(c, s);
-    const uint64_t own = ct_kernel_pool_scratch(&k, s->kind == CT_STEP_POOL_BACK);
-    if (own > units) units = own;
-  }
-  c->scratch = c->out->arena;
-  c->out->arena += units;
+  c->scratch = c->out->arena++;
   ct_front_scratch(c);
   if (c->out->arena > UINT32_MAX)
     ct_compile_fail(c, CT_ERR_NO_SPACE, "the network's tensors take more than 64 GiB");

@@ -86,6 +86,7 @@ struct ct_device {
   unsigned ring_log2;        /* log2 of the slots of a ring */
   int timeout_ms;            /* of calls that block */
   struct ct_queues *queues;  /* of the layer above; NULL until they are there */
+  const void *pages;         /* who has the pages for compressed groups; NULL: nobody */
 };
 
 /* Finds the transport of a scheme, linked in or as a plug-in. */

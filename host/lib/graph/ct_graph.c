@@ -183,7 +183,7 @@ static int check_new_tensor(ct_graph *g, const struct ct_new_tensor *t) {
                          "tensor %.80s: an input, label, weight, state or activation can be "
                          "declared, not role %d",
                          name, (int)t->role);
-  if (t->format < CT_FORMAT_FP32 || t->format > CT_FORMAT_HBFP4)
+  if (t->format < CT_FORMAT_FP32 || t->format > CT_FORMAT_COMPRESSED)
     return ct_graph_fail(g, CT_ERR_ARG, "tensor %.80s: there is no format %d", name,
                          (int)t->format);
   if (t->initial < CT_INITIAL_ZEROS || t->initial > CT_INITIAL_HE)
@@ -229,7 +229,7 @@ int ct_graph_set_format(ct_graph *g, int tensor, enum ct_format format) {
   int err = ct_graph_open(g);
   if (!err) err = ct_graph_has(g, tensor, "a format");
   if (err) return err;
-  if (format < CT_FORMAT_FP32 || format > CT_FORMAT_HBFP4)
+  if (format < CT_FORMAT_FP32 || format > CT_FORMAT_COMPRESSED)
     return ct_graph_fail(g, CT_ERR_ARG, "tensor %s: there is no format %d", g->tensor[tensor]->name,
                          (int)format);
   g->tensor[tensor]->format = format;
@@ -241,6 +241,24 @@ static bool is_map(const struct ct_gtensor *t) {
   return t->role == CT_ROLE_ACTIVATION && t->shape.dims > 1;
 }
 
+/* A gradient that is the sum of several, such as that of what a residual sum reads, and each of
+ * these. */
+static int keep_parts(ct_graph *g, int tensor, enum ct_format format) {
+  const int node = g->tensor[tensor]->node;
+  int err = ct_graph_set_format(g, tensor, format);
+  if (err < 0 || node < 0 || !g->node[node]->backward ||
+      strcmp(g->node[node]->op->name, "add") != 0)
+    return err < 0 ? err : CT_OK;
+  err = CT_OK;
+  for (uint32_t i = 0; i < g->node[node]->inputs && !err; ++i) {
+    const int part = g->node[node]->in[i];
+    const struct ct_gtensor *t = g->tensor[part];
+    if (t->node >= 0 && g->node[t->node]->backward && t->shape.dims > 1)
+      err = keep_parts(g, part, format);
+  }
+  return err;
+}
+
 int ct_graph_keep(ct_graph *g, enum ct_role role, enum ct_format format) {
   int err = ct_graph_open(g), count = 0;
   if (!err && role != CT_ROLE_ACTIVATION && role != CT_ROLE_GRADIENT)
@@ -250,8 +268,7 @@ int ct_graph_keep(ct_graph *g, enum ct_role role, enum ct_format format) {
     const struct ct_gtensor *t = g->tensor[i];
     const int tensor = role == CT_ROLE_ACTIVATION ? (int)i : t->gradient;
     if (!is_map(t) || tensor <= 0) continue;
-    err = ct_graph_set_format(g, tensor, format);
-    err = err < 0 ? err : CT_OK;
+    err = keep_parts(g, tensor, format);
     ++count;
   }
   return err ? err : count;

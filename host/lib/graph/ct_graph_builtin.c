@@ -80,14 +80,12 @@ static int norm(const struct net *net, const char *name, int x) {
   return y;
 }
 
-static int max_pool(const struct net *net, const char *name, int x) {
+static int pool(const struct net *net, const char *op, const char *name, int x) {
   const struct ct_attr attrs[] = {{"kernel", 2, {2, 2}}, {"stride", 2, {2, 2}}};
-  return ct_graph_add(net->g, &(struct ct_new_node){.op = "max_pool",
-                                                    .name = name,
-                                                    .inputs = &x,
-                                                    .input_count = 1,
-                                                    .attrs = attrs,
-                                                    .attr_count = 2});
+  return ct_graph_add(
+      net->g,
+      &(struct ct_new_node){
+          .op = op, .name = name, .inputs = &x, .input_count = 1, .attrs = attrs, .attr_count = 2});
 }
 
 /* The last layer, and the loss in training. */
@@ -111,12 +109,30 @@ static int input(const struct net *net, struct ct_shape shape) {
 static int lenet5(const struct net *net, uint32_t batch) {
   int x = input(net, (struct ct_shape){4, {batch, 28, 28, 1}});
   x = conv(net, "conv1", x, (struct conv){6, 5, 1, 2, 2, true});
-  x = max_pool(net, "pool1", apply(net, "relu", "relu1", x));
+  x = pool(net, "max_pool", "pool1", apply(net, "relu", "relu1", x));
   x = conv(net, "conv2", x, (struct conv){16, 5, 1, 0, 0, true});
-  x = max_pool(net, "pool2", apply(net, "relu", "relu2", x));
+  x = pool(net, "max_pool", "pool2", apply(net, "relu", "relu2", x));
   x = linear(net, "fc1", apply(net, "flatten", "flatten", x), 120);
   x = linear(net, "fc2", apply(net, "relu", "relu3", x), 84);
   return finish(net, apply(net, "relu", "relu4", x), 10);
+}
+
+/* ---- In the manner of VGG (Simonyan, Zisserman 2014), small, with means of windows --------- */
+
+static int vgg(const struct net *net, uint32_t batch) {
+  int x = input(net, (struct ct_shape){4, {batch, 32, 32, 3}});
+  for (uint32_t stage = 0; stage < 3; ++stage) {
+    char name[16];
+    for (uint32_t i = 0; i < 2; ++i) {
+      snprintf(name, sizeof name, "conv%u.%u", stage + 1, i + 1);
+      x = conv(net, name, x, (struct conv){16u << stage, 3, 1, 1, 1, true});
+      snprintf(name, sizeof name, "relu%u.%u", stage + 1, i + 1);
+      x = apply(net, "relu", name, x);
+    }
+    snprintf(name, sizeof name, "pool%u", stage + 1);
+    x = pool(net, "average_pool", name, x);
+  }
+  return finish(net, apply(net, "flatten", "flatten", x), 10);
 }
 
 /* ---- Residual networks --------------------------------------------------------------------- */
@@ -197,8 +213,9 @@ int ct_graph_builtin(ct_graph *g, const char *name, uint32_t batch, bool trainin
     return end(g, resnet(&net, &(struct style){true, 1}, batch));
   if (name && !strcmp(name, "resnet20"))
     return end(g, resnet(&net, &(struct style){false, 3}, batch));
+  if (name && !strcmp(name, "vgg")) return end(g, vgg(&net, batch));
   return ct_graph_fail(g, CT_ERR_NOT_FOUND,
-                       "there is no network %.80s: lenet5, resnet8 or resnet20",
+                       "there is no network %.80s: lenet5, resnet8, resnet20 or vgg",
                        name ? name : "NULL");
 }
 

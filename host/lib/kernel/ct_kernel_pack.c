@@ -6,7 +6,7 @@
 #include "coltrain/coltrain.h"
 #include "ct_kernel_program.h"
 
-enum { GROUP = 4, GROUPS = 4, STEP = GROUP * GROUPS, SLOTS = 4 };
+enum { GROUP = 4, GROUPS = 4, STEP = GROUP * GROUPS, SLOTS = 4, STEP_WORDS = STEP * CT_TILE };
 
 struct pack {
   struct ct_vk v;
@@ -92,9 +92,9 @@ int ct_kernel_pack(const struct ct_pack *k, const struct ct_room *room, struct c
   p.mat = ct_dram_tensor(p.v.l, "records", at.reg, at.at, ct_grid(1, p.tiles, CT_RECORD_UNITS));
   p.index = ct_vk_units_tensor(&p.v, k->index, units, !k->back);
   ct_vk_carriers(&p.v, CT_VK_FIRST_REG);
-  const uint64_t fit = ct_vk_left(&p.v) / (STEP * CT_TILE);
+  const uint64_t fit = ct_vk_left(&p.v) / STEP_WORDS;
   p.words =
-      ct_spm_ring(p.v.l, "tiles", STEP * CT_TILE, fit == 0 ? 1 : ct_min_u32((uint32_t)fit, SLOTS));
+      ct_spm_ring(p.v.l, "tiles", STEP_WORDS, fit == 0 ? 1 : ct_min_u32((uint32_t)fit, SLOTS));
   all(&p);
   return ct_vk_end(&p.v, codes);
 }

@@ -50,13 +50,15 @@ static struct ct_cycles_core core_of(const ct_network *n) {
 
 int ct_network_compile(ct_network *n, bool members, bool common, struct ct_compiled *compiled) {
   const struct ct_cycles_core core = core_of(n);
-  const struct ct_compile_options options = {.spm_words = ct_window_words(n->dev),
-                                             .narrow = n->narrow,
-                                             .kernels = n->kernels,
-                                             .walks = walks(n->dev),
-                                             .members = members,
-                                             .shared = common,
-                                             .core = &core};
+  const struct ct_compile_options options = {
+      .spm_words = ct_window_words(n->dev),
+      .narrow = n->narrow,
+      .kernels = n->kernels,
+      .walks = walks(n->dev),
+      .compress = n->dev->info.features & CT_FEATURE_COMPRESSION,
+      .members = members,
+      .shared = common,
+      .core = &core};
   const int err = ct_compile(n->shared->graph, &options, compiled);
   if (!err) return CT_OK;
   return ct_fail_long(n->dev, err, compiled->why ? compiled->why : ct_strerror(err));
@@ -96,7 +98,7 @@ static int make_room(ct_network *n) {
     err = ct_network_alloc(n, c->external[i].units * (c->external[i].shared ? 1 : n->members),
                            &n->base.external[c->external[i].reg - CT_ARG_FIRST]);
   n->own = n->base;
-  return err;
+  return err ? err : ct_kept_open(n);
 }
 
 static int put_constant(ct_network *n, const struct ct_regions *r, const struct ct_constant *k) {
@@ -253,11 +255,16 @@ static int check_common(ct_network *n) {
       CT_EXTERNALS);
 }
 
+enum { REFRESH = 50 };
+
 static int build(ct_network *n, const ct_graph *graph, const struct ct_network_options *o) {
   n->narrow = o && o->mantissa ? 8 - o->mantissa : 0;
   n->seed = o ? o->seed : 0;
   n->members = o && o->members ? o->members : 1;
   n->kernels = (o && o->kernels) || n->members > 1;
+  n->kept_error = o ? o->error : 0;
+  n->refresh = o && o->refresh ? o->refresh : REFRESH;
+  n->page_bits = o && o->bits ? o->bits : CT_KEPT_BITS;
   n->common = o && o->shared;
   n->member = calloc(n->members, sizeof *n->member);
   const ct_network *like = o ? o->like : NULL;
@@ -294,6 +301,10 @@ static int check_options(ct_device *dev, const struct ct_network_options *o) {
   if (o->members > CT_MEMBERS)
     return ct_fail(dev, CT_ERR_ARG, "a network of %u members: %d are the most", o->members,
                    CT_MEMBERS);
+  if (!(o->error >= 0 && o->error <= 1))
+    return ct_fail(dev, CT_ERR_ARG, "an error of %g: 0 to 1 of the momentum", o->error);
+  if (o->bits > CT_KEPT_BITS)
+    return ct_fail(dev, CT_ERR_ARG, "pages for %u bits a number: 1..%d", o->bits, CT_KEPT_BITS);
   int err = check_other(dev, o->like, "that it is to be like");
   if (!err) err = check_other(dev, o->weights_of, "whose weights it is to have");
   if (err) return err;
@@ -346,7 +357,8 @@ static void leave_room(const ct_network *n) {
     ct_give_back_after(n->dev, n->base.external[i], n->queue, n->error);
 }
 
-static void leave_arenas(ct_device *dev, const struct ct_shared *shared) {
+static void leave_arenas(ct_device *dev, struct ct_shared *shared) {
+  ct_kept_leave(dev, shared);
   ct_give_back_after(dev, shared->spare, CT_TRAINING, CT_OK);
   for (unsigned q = 0; q < CT_QUEUES; ++q) {
     ct_give_back_after(dev, shared->ranks[q], (enum ct_queue)q, shared->error[q]);
@@ -371,7 +383,9 @@ void ct_network_release(ct_network *n) {
   if (n->shared) leave_shared(n);
   n->shared = NULL;
   free(n->member);
+  free(n->bound);
   n->member = NULL;
+  n->bound = NULL;
   ct_handle_bury(&n->handle);
   if (owner != n) {
     ct_network_part_from(n);
@@ -382,6 +396,7 @@ void ct_network_release(ct_network *n) {
 void ct_network_free(ct_network *n) {
   if (!n || !ct_handle_close(&n->handle, "network")) return;
   ct_follower_end(&n->follower);
+  ct_kept_forget(n);
   ct_copies_free(&n->copies);
   if (!n->shared || n->graph != n->shared->graph) ct_graph_free(n->graph);
   if (n->shared) leave_programs(n->shared);
@@ -545,6 +560,14 @@ static uint64_t frame_units(const ct_network *n) {
   return units;
 }
 
+/* The most pages in use so far. */
+static uint64_t pages_most(const ct_network *n) {
+  uint32_t pages = 0;
+  if (!n->shared->pages) return 0;
+  ct_reg_read(n->dev, ct_queue_reg(CT_TRAINING, CT_CREG_ARENA_MOST), &pages);
+  return (uint64_t)pages * CT_PAGE_BYTES;
+}
+
 int ct_network_info(const ct_network *n, struct ct_network_info *info) {
   const int err = ct_check_network(n);
   if (err) return err;
@@ -560,6 +583,8 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
                                    .run_bytes = run_units(n) * CT_UNIT,
                                    .members = n->members,
                                    .frame_bytes = frame_units(n) * CT_UNIT,
+                                   .pages = (uint64_t)n->shared->page_count * CT_PAGE_BYTES,
+                                   .pages_most = pages_most(n),
                                    .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),
                                    .accumulate = runs_of_step(n),
                                    .inputs = mlp->layers ? mlp->width[0] : 0,

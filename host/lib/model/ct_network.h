@@ -11,6 +11,7 @@
  *   ct_network_members.c  members: selecting one, runs of several
  *   ct_network_rank.c     networks side by side, which run in the same jobs
  *   ct_network_crowd.c    jobs of several members, of either kind
+ *   ct_network_kept.c     what is kept compressed: pages, bounds
  *
  * Networks that have the same programs (struct ct_network_options.like) share them: what is
  * compiled is there once, and so is an arena for each queue, whose runs go one after the other. A
@@ -55,6 +56,9 @@ struct ct_fusion {
 
 enum { CT_MEMBERS = 256 };
 
+/* Pages for so many bits a number suffice whatever is stored. */
+enum { CT_PAGE_BYTES = 4096, CT_KEPT_BITS = 12 };
+
 /* What is counted for each member. */
 struct ct_network_member {
   uint64_t steps, drawn, epochs;
@@ -83,8 +87,12 @@ struct ct_shared {
   bool expected;                /* what stages should take is known */
   uint64_t spare;               /* an arena that no queue has yet; 0: none */
   uint64_t arena[CT_QUEUES];    /* runs of a queue go one after the other */
-  int error[CT_QUEUES];         /* CT_ERR_DEVICE: jobs of a network that is gone may use it */
-  size_t open, refs;            /* networks */
+  uint64_t pages;               /* for what is kept compressed, as allocated; 0: none */
+  uint32_t page_count;
+  bool leaky;           /* a run has failed: there may be groups that no index knows */
+  ct_network *looking;  /* whose run, the last one submitted, looks at gradients; or NULL */
+  int error[CT_QUEUES]; /* CT_ERR_DEVICE: jobs of a network that is gone may use it */
+  size_t open, refs;    /* networks */
 };
 
 struct ct_network {
@@ -105,16 +113,20 @@ struct ct_network {
   struct ct_regions own;            /* of the selected one, but for the arena */
   struct ct_rank *rank;             /* where what lasts is; NULL: it has memory of its own */
   bool bare;                        /* it has no inputs and outputs of its own: frames alone */
-  struct ct_copies copies;          /* that publish for this network; made when needed */
-  uint32_t numbered;                /* highest number that a version has had */
-  uint64_t seed;                    /* of dropout */
-  bool stale;          /* weights were written since the stages that run once have run */
-  bool changes;        /* runs change weights or states: those stages run each time */
-  enum ct_queue queue; /* of the last run that was waited for */
-  int error;           /* how it ended; CT_ERR_DEVICE: jobs of it may be under way ... */
-  uint64_t ends;       /* ... until so many jobs of the queue have completed */
-  uint64_t steps;      /* runs that changed weights */
-  uint64_t drawn;      /* the seed that weights were drawn from last */
+  uint8_t *bound;                   /* of what is kept compressed, for the next run */
+  double kept_error;                /* struct ct_network_options.error, .refresh */
+  uint32_t refresh;
+  uint32_t page_bits;
+  struct ct_copies copies; /* that publish for this network; made when needed */
+  uint32_t numbered;       /* highest number that a version has had */
+  uint64_t seed;           /* of dropout */
+  bool stale;              /* weights were written since the stages that run once have run */
+  bool changes;            /* runs change weights or states: those stages run each time */
+  enum ct_queue queue;     /* of the last run that was waited for */
+  int error;               /* how it ended; CT_ERR_DEVICE: jobs of it may be under way ... */
+  uint64_t ends;           /* ... until so many jobs of the queue have completed */
+  uint64_t steps;          /* runs that changed weights */
+  uint64_t drawn;          /* the seed that weights were drawn from last */
   uint64_t epochs;
   size_t refs;
   struct ct_follower follower;
@@ -354,6 +366,25 @@ struct ct_rank_run {
 /* As ct_network_submit() of each, one event for all. CT_ERR_NO_SPACE: the queue never holds their
  * jobs. */
 int ct_rank_submit(const struct ct_rank_run *run, uint64_t *tag);
+
+/* ---- ct_network_kept.c ---- */
+
+/* Pages and bounds, if something is kept compressed. */
+int ct_kept_open(ct_network *n);
+/* The last network of the same programs is gone. */
+void ct_kept_leave(ct_device *dev, struct ct_shared *shared);
+/* A run in that queue begins; it has been submitted; how one has ended. */
+int ct_kept_begin(ct_network *n, enum ct_queue queue);
+void ct_kept_submitted(ct_network *n, uint64_t step);
+void ct_kept_ended(ct_network *n, int error);
+/* The network is gone. */
+void ct_kept_forget(ct_network *n);
+/* Whether run `step` has the stages that look at gradients. */
+bool ct_kept_looks(const ct_network *n, uint64_t step);
+/* What a run that looked has seen becomes the bounds of the next, if one has looked. */
+int ct_kept_look(ct_network *n);
+/* The bound of what a stage stores, as its jobs get it. */
+void ct_kept_argument(const ct_network *n, const struct ct_stage *stage, struct ct_job *job);
 
 /* ---- ct_network_frame.c ---- */
 

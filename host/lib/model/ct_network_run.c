@@ -6,6 +6,7 @@
  * nothing if the one before it failed. So each stage has an event of its own, which says what it
  * took. A run that is submitted is one work with one event.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "ct_network.h"
@@ -52,6 +53,7 @@ static void make_jobs(const ct_network *n, size_t index, const struct ct_job *li
   const struct ct_programs *p = &n->part[index].programs;
   for (size_t k = 0; k < ct_network_stage_jobs(n, index); ++k) {
     jobs[k] = *like;
+    if (stage->kept) ct_kept_argument(n, stage, &jobs[k]);
     jobs[k].program = p->of[k % p->count];
     if (!stage->overlaps) jobs[k].flags = 0;
     ct_compiled_pass(&n->compiled, stage, (uint32_t)(k / p->count), jobs[k].args);
@@ -157,17 +159,37 @@ struct run {
   enum ct_queue queue;
   uint64_t step;
   struct ct_job job;
-  uint64_t *tag; /* by stage; 0: not submitted */
-  size_t first;  /* the oldest one under way */
+  uint64_t *tag;       /* by stage; 0: not submitted */
+  size_t first;        /* the oldest one under way */
+  struct ct_event bad; /* of the first that the device ended, and which stage it is */
+  size_t bad_stage;
 };
 
+/* What the first job that failed ended with: those behind it are only skipped. */
+static int say_why(struct run *r, int err) {
+  const struct ct_stage *stage = &r->n->compiled.stage[r->bad_stage];
+  const bool full = r->bad.code == CT_DEV_COMP && stage->kept;
+  if (err != CT_ERR_JOB || !r->bad.code) return err;
+  return ct_fail(r->n->dev, err,
+                 "the device ended a job of %s (%s): %s (%s, address 0x%" PRIx32 ")%s", stage->node,
+                 stage->op, ct_code_text(r->bad.code), ct_code_name(r->bad.code), r->bad.address,
+                 full ? ". The pages for what is kept compressed are full: have pages for "
+                        "more bits a number, allow a larger error, or take smaller batches"
+                      : "");
+}
+
 static int finish_one(struct run *r) {
-  struct ct_network_part *part = &r->n->part[r->first];
+  const size_t stage = r->first;
+  struct ct_network_part *part = &r->n->part[stage];
   const uint64_t tag = r->tag[r->first++];
   struct ct_event e = {0}; /* ct_finish() leaves it where it gives up */
   if (!tag) return CT_OK;
   const int err = ct_finish(r->n->dev, tag, &e);
   if (err == CT_ERR_DEVICE) r->n->error = err; /* whatever the run ends with */
+  if (err == CT_ERR_JOB && !r->bad.code) {
+    r->bad = e;
+    r->bad_stage = stage;
+  }
   part->rows = e.rows;
   part->cycles = err || e.end == CT_NO_CYCLE ? CT_NO_CYCLE : e.end - e.start;
   return err;
@@ -210,7 +232,7 @@ static int run_stages(struct run *r) {
     const struct ct_stage *stage = &n->compiled.stage[i];
     if (stage->once && !n->stale && !n->changes) continue;
     if (!n->part[i].programs.count) continue;
-    if (!ct_compiled_runs(stage, r->step)) {
+    if (!ct_compiled_runs(stage, r->step) || (stage->looks && !ct_kept_looks(n, r->step))) {
       n->part[i].rows = 0;
       n->part[i].cycles = CT_NO_CYCLE;
       continue;
@@ -223,7 +245,7 @@ static int run_stages(struct run *r) {
     const int one = finish_one(r);
     if (!err) err = one;
   }
-  return err;
+  return say_why(r, err);
 }
 
 static int check_run(ct_network *n, enum ct_queue queue) {
@@ -253,6 +275,7 @@ int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   at = n->own;
   err = ct_network_arena(n, queue, &at.arena);
   if (!err) err = ct_network_put_masks(n, &at, step);
+  if (!err) err = ct_kept_begin(n, queue);
   if (err) return err;
   struct run r = {
       .n = n, .queue = queue, .step = step, .tag = calloc(n->compiled.stages + 1, sizeof *r.tag)};
@@ -263,12 +286,14 @@ int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   n->error = CT_OK;
   err = run_stages(&r);
   n->ends = ct_queue_submitted(n->dev, queue);
+  if (!err) ct_kept_submitted(n, step);
+  ct_kept_ended(n, err);
   free(r.tag);
   if (err && !n->error) n->error = err;
   if (!err) n->stale = false;
   if (!err) n->owner->steps += n->changes;
   if (n->error == CT_ERR_DEVICE) leave_to_owner(n);
-  return err;
+  return err ? err : ct_kept_look(n);
 }
 
 /* ---- Runs that are submitted ---------------------------------------------------------------- */
@@ -295,6 +320,7 @@ void ct_network_end(ct_network *n, enum ct_queue queue) {
 static void landed(void *arg, const struct ct_event *event) {
   struct flight *f = arg;
   ct_network *n = f->n;
+  ct_kept_ended(n, event->error);
   if (f->weights) {
     ct_weights_drop(f->weights, CT_WEIGHTS_READ);
   } else {
@@ -352,6 +378,7 @@ size_t ct_network_jobs(const ct_network *n, enum ct_stages which, uint64_t step,
   for (size_t i = 0; i < n->compiled.stages; ++i) {
     const struct ct_stage *stage = &n->compiled.stage[i];
     if (!is_among(stage, which) || !ct_compiled_runs(stage, step)) continue;
+    if (stage->looks && !ct_kept_looks(n, step)) continue;
     if (jobs) make_jobs(n, i, like, jobs + count);
     count += ct_network_stage_jobs(n, i);
   }
@@ -442,6 +469,7 @@ int ct_network_submit(ct_network *n, const struct ct_run *run, uint64_t *tag) {
   err = ct_network_check_submit(n, run);
   if (!err) err = regions_of(n, run, &at);
   if (!err) err = ct_network_put_masks(n, &at, run->step);
+  if (!err) err = ct_kept_begin(n, run->queue);
   if (err) return err;
   struct flight *f = malloc(sizeof *f);
   if (!f) return no_memory(n->dev);
@@ -451,9 +479,11 @@ int ct_network_submit(ct_network *n, const struct ct_run *run, uint64_t *tag) {
                         .flags = flags_of(n, run->queue, !run->weights)};
   ct_network_arguments(n, &at, run->step, &like);
   err = submit(run, f, &like, tag);
-  if (err)
+  if (err) {
     free(f);
-  else
-    take_off(f);
-  return err;
+    return err;
+  }
+  take_off(f);
+  ct_kept_submitted(n, run->step);
+  return CT_OK;
 }

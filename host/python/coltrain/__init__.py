@@ -47,7 +47,7 @@ else:
     from ._arrays import SupportsDLPack
     from ._lib import lib, text_of
     from .array import Array, ArrayInfo, Member, MemberInfo, MemberRun
-    from .compiled import Compiled, CompiledInfo, Frame, Stage, has_kernel
+    from .compiled import Compiled, CompiledInfo, Frame, Kept, Stage, has_kernel
     from .data import Dataset, load_dataset
     from .device import Device, Entry, Feature, Info, Register, Timing, counter_texts, devices, open, policy_name, registers, scan
     from .errors import (
@@ -122,6 +122,7 @@ __all__ = [
     "JobError",
     "Layer",
     "LayerGradients",
+    "Kept",
     "LogLevel",
     "Member",
     "MemberInfo",

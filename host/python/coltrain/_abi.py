@@ -141,6 +141,8 @@ class Format(enum.IntEnum):
     HBFP8 = 1
     HBFP6 = 2
     HBFP4 = 3
+    RECOMPUTE = 4
+    COMPRESSED = 5
 
 
 class Role(enum.IntEnum):
@@ -593,6 +595,9 @@ class ct_network_options(ctypes.Structure):
     like: int | None
     members: int
     shared: bool
+    bits: int
+    refresh: int
+    error: float
     weights_of: int | None
     reserved: ctypes.Array[ctypes.c_size_t]
 
@@ -604,8 +609,11 @@ class ct_network_options(ctypes.Structure):
         ("like", ctypes.c_void_p),
         ("members", ctypes.c_uint32),
         ("shared", ctypes.c_bool),
+        ("bits", ctypes.c_uint32),
+        ("refresh", ctypes.c_uint32),
+        ("error", ctypes.c_double),
         ("weights_of", ctypes.c_void_p),
-        ("reserved", ctypes.c_size_t * 4),
+        ("reserved", ctypes.c_size_t * 1),
     ]
 
 
@@ -648,7 +656,8 @@ class ct_network_info(ctypes.Structure):
     together: int
     members: int
     frame_bytes: int
-    reserved: ctypes.Array[ctypes.c_size_t]
+    pages: int
+    pages_most: int
 
     _fields_ = [
         ("seed", ctypes.c_uint64),
@@ -665,7 +674,8 @@ class ct_network_info(ctypes.Structure):
         ("together", ctypes.c_uint32),
         ("members", ctypes.c_uint32),
         ("frame_bytes", ctypes.c_uint64),
-        ("reserved", ctypes.c_size_t * 1),
+        ("pages", ctypes.c_uint64),
+        ("pages_most", ctypes.c_uint64),
     ]
 
 
@@ -708,6 +718,24 @@ class ct_network_stage(ctypes.Structure):
         ("beside", ctypes.c_uint64),
         ("round", ctypes.c_uint32),
         ("busy", ctypes.c_uint64),
+    ]
+
+
+class ct_network_kept(ctypes.Structure):
+    """struct ct_network_kept."""
+
+    tensor: int | None
+    values: int
+    bytes: int
+    bound: int
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("tensor", ctypes.c_void_p),
+        ("values", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("bound", ctypes.c_uint32),
+        ("reserved", ctypes.c_size_t * 4),
     ]
 
 
@@ -1265,6 +1293,8 @@ class Library:
     ct_network_set_epochs: Callable[..., None]
     ct_network_stages: Callable[..., int]
     ct_network_stage: Callable[..., int]
+    ct_network_kept: Callable[..., int]
+    ct_network_keep_within: Callable[..., int]
     ct_array_create: Callable[..., int]
     ct_array_free: Callable[..., None]
     ct_array_join: Callable[..., int]
@@ -1440,6 +1470,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_network_set_epochs": (None, [ctypes.c_void_p, ctypes.c_uint64]),
     "ct_network_stages": (ctypes.c_size_t, [ctypes.c_void_p]),
     "ct_network_stage": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ct_network_stage)]),
+    "ct_network_kept": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ct_network_kept)]),
+    "ct_network_keep_within": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint32]),
     "ct_array_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_array_options), ctypes.POINTER(ctypes.c_void_p)]),
     "ct_array_free": (None, [ctypes.c_void_p]),
     "ct_array_join": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_member), ctypes.c_void_p]),

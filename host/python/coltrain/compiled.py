@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from ._abi import Queue, Role, ct_members, ct_network_info, ct_network_options, ct_network_stage, ct_optimise, ct_run, ct_schedule
+from ._abi import Queue, Role, ct_members, ct_network_info, ct_network_kept, ct_network_options, ct_network_stage, ct_optimise, ct_run, ct_schedule
 from ._arrays import F32, Array, address, floats, octets
 from ._connection import Connection, Handle, raw_of
 from ._lib import lib
-from ._numbers import U64, path_of, whole
-from .errors import ArgumentError
+from ._numbers import U64, path_of, real, whole
+from .errors import ArgumentError, NotFoundError
 from .events import Future, cycle_of, queue_of
 from .graph import Graph, Schedule, Tensor, Update, _schedule, _text, _update
 from .model import Served, Weights
@@ -105,6 +105,24 @@ class CompiledInfo:
     """Networks that have its programs, itself among them."""
     members: int = 1
     """Networks of its graph that it is; facts are those of the selected one."""
+    pages: int = 0
+    """Device memory for activations that are kept compressed."""
+    pages_most: int = 0
+    """The most of it that was in use at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A tensor that is kept compressed from forward to backward."""
+
+    tensor: str
+    """Its name, or that of the node that makes it."""
+    values: int
+    """Numbers, with those that fill up whole tiles."""
+    bytes: int
+    """That they took in the last run."""
+    bound: int
+    """K: a number is kept to within 2 ** (K - 134); 0: exactly."""
 
 
 class Frame(Handle):
@@ -155,11 +173,15 @@ class Compiled(Served):
         kernels: bool = False,
         members: SupportsIndex = 1,
         shared: bool = False,
+        error: float = 0.0,
+        bits: SupportsIndex = 0,
+        refresh: SupportsIndex = 0,
         weights_of: Compiled | None = None,
     ) -> None:
         graph = network if isinstance(network, Graph) else network.graph
         options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect, seed=whole(seed, "seed", U64), kernels=kernels)
         options.members, options.shared = whole(members, "members"), shared
+        options.error, options.bits, options.refresh = real(error, "error"), whole(bits, "bits"), whole(refresh, "refresh")
         options.weights_of = None if weights_of is None else weights_of._raw
         raw = ctypes.c_void_p()
         graph.check()
@@ -226,7 +248,24 @@ class Compiled(Served):
             classes=raw.classes,
             together=raw.together,
             members=raw.members,
+            pages=raw.pages,
+            pages_most=raw.pages_most,
         )
+
+    @property
+    def kept(self) -> list[Kept]:
+        """What it keeps compressed. Raises :class:`BusyError` while a run is under way."""
+        found: list[Kept] = []
+        raw = ct_network_kept()
+        with contextlib.suppress(NotFoundError):
+            while True:
+                self._connection.call(lib.ct_network_kept, self._raw, len(found), ctypes.byref(raw))
+                found.append(Kept(_text(raw.tensor), raw.values, raw.bytes, raw.bound))
+        return found
+
+    def keep_within(self, index: SupportsIndex, bound: SupportsIndex) -> None:
+        """Sets K of one of :attr:`kept`, for runs from now on: a number is kept to within 2 ** (K - 134), and exactly with 0."""
+        self._connection.call(lib.ct_network_keep_within, self._raw, whole(index, "index"), whole(bound, "bound"))
 
     @property
     def epochs(self) -> int:

@@ -276,7 +276,7 @@ class Graph:
 
     @classmethod
     def builtin(cls, name: str, batch: int = 1, training: bool = False) -> Graph:
-        """A network by name: ``lenet5``, ``resnet8`` or ``resnet20``. Its tensors are ``x``, ``logits`` and, with training, ``y`` (labels
+        """A network by name: ``lenet5``, ``resnet8``, ``resnet20`` or ``vgg``. Its tensors are ``x``, ``logits`` and, with training, ``y`` (labels
         as probabilities) and ``loss``. Training decides whose statistics normalise: the batch's or the running ones.
         """
         graph = cls()

@@ -73,7 +73,8 @@ int verb_serve_bench(int argc, char **argv) {
        "Arrivals as in a file whose first column has times, at the speed of the load", 1,
        OPTION_FILE(arrivals.file, CLI_READ)},
       {"model", "MODEL",
-       "Widths of a perceptron, or a network: lenet5, resnet8, resnet20, a file that train has "
+       "Widths of a perceptron, or a network: lenet5, resnet8, resnet20, vgg, a file that train "
+       "has "
        "saved; again for each of up to 8 of one kind (64-128-64-10). Requests are for any of them",
        1, .call = take_model},
       {"requests", "N", "How many requests arrive (2000; to networks that go by runs 200)", 1,

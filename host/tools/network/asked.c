@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "asked.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "learn.h"
@@ -15,8 +16,12 @@ static int fail_device(const struct asked *a, int rc) {
 
 /* ---- Opening ---- */
 
+enum { KEEP_BITS = 12 };
+static const double KEEP_ERROR = 0.01;
+
 /* Gradients are never kept narrower than in HBFP8: there is less room for error in them. */
-static int keep(ct_graph *g, enum ct_format format) {
+static int keep(ct_graph *g, const struct asked_keep *how) {
+  const enum ct_format format = how->format;
   int err = CT_OK;
   if (format != CT_FORMAT_FP32) err = ct_graph_keep(g, CT_ROLE_ACTIVATION, format);
   if (format != CT_FORMAT_FP32 && err >= 0)
@@ -24,16 +29,45 @@ static int keep(ct_graph *g, enum ct_format format) {
   return err < 0 ? err : CT_OK;
 }
 
-static const char *const formats[] = {[CT_FORMAT_FP32] = "fp32",
-                                      [CT_FORMAT_HBFP8] = "hbfp8",
-                                      [CT_FORMAT_HBFP6] = "hbfp6",
-                                      [CT_FORMAT_HBFP4] = "hbfp4"};
+static const char *const formats[] = {
+    [CT_FORMAT_FP32] = "fp32",           [CT_FORMAT_HBFP8] = "hbfp8",
+    [CT_FORMAT_HBFP6] = "hbfp6",         [CT_FORMAT_HBFP4] = "hbfp4",
+    [CT_FORMAT_RECOMPUTE] = "recompute", [CT_FORMAT_COMPRESSED] = "compressed"};
 
-enum ct_format asked_take_format(const char *arg, const struct argp_state *state) {
-  for (size_t f = 0; f < sizeof formats / sizeof *formats; ++f)
-    if (!strcmp(arg, formats[f])) return (enum ct_format)f;
-  argp_error(state, "--keep: fp32, hbfp8, hbfp6 or hbfp4, not %s", arg);
-  return CT_FORMAT_FP32;
+/* ":ERROR", ":ERROR:BITS" or nothing behind "compressed". */
+static bool take_error(const char *arg, struct asked_keep *keep) {
+  char *end;
+  keep->error = KEEP_ERROR;
+  if (!*arg) return true;
+  if (*arg != ':') return false;
+  keep->error = strtod(arg + 1, &end);
+  if (end == arg + 1 || !(keep->error >= 0 && keep->error <= 1)) return false;
+  if (!*end) return true;
+  if (*end != ':' || end[1] < '1' || end[1] > '9') return false;
+  keep->bits = (uint32_t)strtoul(end + 1, &end, 10);
+  return !*end && keep->bits <= KEEP_BITS;
+}
+
+struct asked_keep asked_take_keep(const char *arg, const struct argp_state *state) {
+  struct asked_keep keep = {.format = CT_FORMAT_FP32};
+  for (size_t f = 0; f < sizeof formats / sizeof *formats; ++f) {
+    const size_t length = strlen(formats[f]);
+    keep.format = (enum ct_format)f;
+    if (!strcmp(arg, formats[f]) && f != CT_FORMAT_COMPRESSED) return keep;
+    if (f == CT_FORMAT_COMPRESSED && !strncmp(arg, formats[f], length) &&
+        take_error(arg + length, &keep))
+      return keep;
+  }
+  argp_error(state,
+             "--keep: fp32, hbfp8, hbfp6, hbfp4, recompute or compressed:ERROR:BITS (0..1, 1..%d), "
+             "not %s",
+             KEEP_BITS, arg);
+  return keep;
+}
+
+void asked_keep_options(const struct asked_keep *keep, struct ct_network_options *options) {
+  options->error = keep->error;
+  options->bits = keep->bits;
 }
 
 const char *asked_format_name(enum ct_format format) {
@@ -44,7 +78,7 @@ int asked_named(const struct asked_name *of, ct_graph **g) {
   int err = ct_graph_create(g);
   if (!err) err = ct_graph_builtin(*g, of->model, of->rows, of->how);
   if (!err && of->how) err = ct_graph_optimise(*g, ct_graph_find(*g, "loss"), of->how);
-  if (!err) err = keep(*g, of->keep);
+  if (!err) err = keep(*g, &of->keep);
   if (!err) err = ct_graph_check(*g);
   return err ? refuse(of->model, *g) : 0;
 }

@@ -26,11 +26,16 @@ void asked_close(struct asked *a);
 
 /* A network by name: for so many rows, with steps if `how` says how, activations and gradients kept
  * in a format. Checked; free it either way. */
+struct asked_keep {
+  enum ct_format format;
+  double error; /* compressed: struct ct_network_options.error, .bits */
+  uint32_t bits;
+};
 struct asked_name {
   const char *model;
   uint32_t rows;
   const struct ct_optimise *how;
-  enum ct_format keep;
+  struct asked_keep keep;
 };
 int asked_named(const struct asked_name *of, ct_graph **g);
 
@@ -42,10 +47,13 @@ int asked_largest(ct_device *dev, struct asked_name *of, uint64_t limit);
 uint64_t asked_take_size(const char *arg, const struct argp_state *state);
 
 /* The argument of --keep, and its name; what is none is a usage error. */
-#define ASKED_KEEP \
-  "How activations and their gradients are kept between layers: fp32, hbfp8, hbfp6 or hbfp4, "
-enum ct_format asked_take_format(const char *arg, const struct argp_state *state);
+#define ASKED_KEEP                                                                           \
+  "How activations and their gradients are kept between layers: fp32, hbfp8, hbfp6, hbfp4, " \
+  "recompute or compressed[:ERROR[:BITS]], "
+struct asked_keep asked_take_keep(const char *arg, const struct argp_state *state);
 const char *asked_format_name(enum ct_format format);
+/* What it says of how a network is compiled. */
+void asked_keep_options(const struct asked_keep *keep, struct ct_network_options *options);
 
 /* What answers take of a network's graph, for so many rows, checked; free it either way. */
 int asked_graph(const char *model, const ct_graph *of, int output, uint32_t rows, ct_graph **g);

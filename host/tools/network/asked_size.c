@@ -27,6 +27,7 @@ uint64_t asked_take_size(const char *arg, const struct argp_state *state) {
 
 /* What a step of so many rows takes; UINT64_MAX: more than the device has. */
 static int measure(ct_device *dev, const struct asked_name *of, uint64_t *bytes) {
+  struct ct_network_options options = {.bits = 0};
   struct ct_network_info info = {.run_bytes = 0};
   ct_network *net = NULL;
   ct_graph *g = NULL;
@@ -35,9 +36,10 @@ static int measure(ct_device *dev, const struct asked_name *of, uint64_t *bytes)
     ct_graph_free(g);
     return 1;
   }
-  rc = ct_network_create(dev, g, NULL, &net);
+  asked_keep_options(&of->keep, &options);
+  rc = ct_network_create(dev, g, &options, &net);
   if (!rc) rc = ct_network_info(net, &info);
-  *bytes = info.weights_bytes + info.run_bytes + info.frame_bytes;
+  *bytes = info.weights_bytes + info.run_bytes + info.frame_bytes + info.pages;
   ct_network_free(net);
   ct_graph_free(g);
   const bool larger = rc == CT_ERR_NO_SPACE && of->rows > 1;

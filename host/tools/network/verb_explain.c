@@ -10,7 +10,7 @@
 
 struct options {
   const char *device, *model, *json;
-  enum ct_format keep;
+  struct asked_keep keep;
   uint64_t memory;
   uint64_t batch, seed;
   bool train;
@@ -54,7 +54,7 @@ static int load(struct study *s) {
   const struct ct_network_options options = {.expect = true};
   struct ct_network_info info;
   const struct options *o = s->o;
-  if (o->batch || o->train || o->keep || o->memory)
+  if (o->batch || o->train || o->keep.format || o->memory)
     return cli_fail(
         "%s has its own batch and steps; leave --batch, --train, --keep and --memory out",
         o->model);
@@ -106,8 +106,9 @@ static int write_inputs(struct study *s) {
 }
 
 static int compile(struct study *s) {
-  const struct ct_network_options options = {.expect = true};
+  struct ct_network_options options = {.expect = true};
   if (describe(s)) return 1;
+  asked_keep_options(&s->o->keep, &options);
   int err = ct_network_create(s->dev, s->graph, &options, &s->net);
   if (err) return cli_fail_device(s->dev, err, "cannot compile the network");
   err = ct_network_draw(s->net, s->o->seed);
@@ -189,9 +190,10 @@ static void print_beside(FILE *to, const struct study *s, const struct cost *tot
 static json_t *memory_json(const struct study *s) {
   struct ct_network_info info = {.weights_bytes = 0};
   ct_network_info(s->net, &info);
-  return json_pack("{s:I, s:I, s:I}", "weights_bytes", (json_int_t)info.weights_bytes,
-                   "frame_bytes", (json_int_t)info.frame_bytes, "run_bytes",
-                   (json_int_t)info.run_bytes);
+  return json_pack("{s:I, s:I, s:I, s:I, s:I}", "pages_bytes", (json_int_t)info.pages,
+                   "pages_most_bytes", (json_int_t)info.pages_most, "weights_bytes",
+                   (json_int_t)info.weights_bytes, "frame_bytes", (json_int_t)info.frame_bytes,
+                   "run_bytes", (json_int_t)info.run_bytes);
 }
 
 static void print_memory(FILE *to, const struct study *s) {
@@ -202,6 +204,39 @@ static void print_memory(FILE *to, const struct study *s) {
             " KiB of inputs and outputs, %" PRIu64 " KiB for what a run makes\n",
             s->batch, (info.weights_bytes + 1023) / 1024, (info.frame_bytes + 1023) / 1024,
             (info.run_bytes + 1023) / 1024);
+}
+
+/* ---- What is kept compressed ---- */
+
+static double bits_of(const struct ct_network_kept *k) {
+  return 8 * (double)k->bytes / (double)k->values;
+}
+
+static json_t *kept_json(const struct study *s) {
+  struct ct_network_kept k;
+  json_t *all = json_array();
+  for (size_t i = 0; !ct_network_kept(s->net, i, &k); ++i)
+    json_array_append_new(
+        all, json_pack("{s:s, s:I, s:I, s:i, s:o}", "tensor", k.tensor, "values",
+                       (json_int_t)k.values, "bytes", (json_int_t)k.bytes, "bound", (int)k.bound,
+                       "bits", cli_json_number(bits_of(&k))));
+  return all;
+}
+
+static void print_kept(FILE *to, const struct study *s) {
+  struct ct_network_kept k, all = {.values = 0};
+  struct ct_network_info info;
+  for (size_t i = 0; !ct_network_kept(s->net, i, &k); ++i) {
+    fprintf(to, "%s %-24.24s %10" PRIu64 " numbers, %5.2f bits each, K %u\n",
+            i ? "               " : "kept compressed", k.tensor, k.values, bits_of(&k), k.bound);
+    all.values += k.values;
+    all.bytes += k.bytes;
+  }
+  if (all.values && !ct_network_info(s->net, &info))
+    fprintf(to,
+            "all: %.2f bits a number; %" PRIu64 " KiB of pages, of which %" PRIu64
+            " KiB were in use at most\n",
+            bits_of(&all), info.pages / 1024, info.pages_most / 1024);
 }
 
 static json_t *tell(const struct study *s, FILE *to) {
@@ -229,10 +264,11 @@ static json_t *tell(const struct study *s, FILE *to) {
   fputc('\n', to);
   print_beside(to, s, &total);
   print_memory(to, s);
-  return json_pack("{s:s, s:s, s:I, s:b, s:s, s:o, s:o, s:o}", "device", s->info.uri, "model",
+  print_kept(to, s);
+  return json_pack("{s:s, s:s, s:I, s:b, s:s, s:o, s:o, s:o, s:o}", "device", s->info.uri, "model",
                    s->o->model, "batch", (json_int_t)s->batch, "train", (int)s->train, "keep",
-                   asked_format_name(s->o->keep), "layers", layers, "total", cost_json(s, &total),
-                   "memory", memory_json(s));
+                   asked_format_name(s->o->keep.format), "layers", layers, "total",
+                   cost_json(s, &total), "memory", memory_json(s), "compressed", kept_json(s));
 }
 
 static void end(struct study *s) {
@@ -249,7 +285,7 @@ static void take_model(void *input, const char *arg, const struct argp_state *st
 
 static void take_keep(void *input, const char *arg, const struct argp_state *state) {
   struct options *o = input;
-  o->keep = asked_take_format(arg, state);
+  o->keep = asked_take_keep(arg, state);
 }
 
 static void take_memory(void *input, const char *arg, const struct argp_state *state) {
@@ -259,7 +295,7 @@ static void take_memory(void *input, const char *arg, const struct argp_state *s
 
 static void need_model(void *input, const struct argp_state *state) {
   const struct options *o = input;
-  if (!o->model) argp_error(state, "which network? lenet5, resnet8, resnet20 or a file");
+  if (!o->model) argp_error(state, "which network? lenet5, resnet8, resnet20, vgg or a file");
 }
 
 int verb_explain(int argc, char **argv) {
@@ -279,7 +315,7 @@ int verb_explain(int argc, char **argv) {
       .doc =
           "Shows what each layer of a network costs on a device: cycles expected and measured, "
           "how much of the array is used, bytes moved, and what bounds it. MODEL is lenet5, "
-          "resnet8, resnet20 or a file of a network that train has saved."
+          "resnet8, resnet20, vgg or a file of a network that train has saved."
           "\vExample:\n  coltrain explain lenet5 --batch 4 --train\n"};
   struct options o = {.device = CLI_DEVICE, .seed = 1};
   struct study s = {.o = &o};

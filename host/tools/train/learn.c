@@ -47,7 +47,7 @@ static void take_layers(void *input, const char *arg, const struct argp_state *s
 
 static void take_keep(void *input, const char *arg, const struct argp_state *state) {
   struct learn *l = input;
-  l->keep = asked_take_format(arg, state);
+  l->keep = asked_take_keep(arg, state);
 }
 
 static void take_memory(void *input, const char *arg, const struct argp_state *state) {
@@ -98,13 +98,15 @@ const struct cli_option learn_options[LEARN_OPTIONS] = {
     {"json", "FILE", "Write the results (- for standard output)",
      CLI_FILE_AT(struct learn, json, CLI_WRITE)},
     {"data", "NAME",
-     "digits (the default), fashion-mnist (of lenet5), random-32x32x3 (of resnet8 and resnet20) or "
+     "digits (the default), fashion-mnist (of lenet5), random-32x32x3 (of resnet8, resnet20 and "
+     "vgg) or "
      "another size, a folder of IDX files, CIFAR batches or .npy files, or an .npz file of such "
      "arrays",
      CLI_FILE_AT(struct learn, data, CLI_READ)},
     {"layers", "W-W-W", "Widths (inputs-128-64-classes)", .call = take_layers},
     {"model", "MODEL",
-     "A network in place of a perceptron: lenet5, resnet8 or resnet20; for colocate also a file "
+     "A network in place of a perceptron: lenet5, resnet8, resnet20 or vgg; for colocate also a "
+     "file "
      "that --save has written of one, with --data",
      .call = take_model},
     {"batch", "N", "Samples of a training step (32; of a MODEL 16)",
@@ -135,7 +137,7 @@ static const char *usual_data(const char *model) {
 }
 
 bool learn_is_file(const char *model) {
-  static const char *const names[] = {"lenet5", "resnet8", "resnet20"};
+  static const char *const names[] = {"lenet5", "resnet8", "resnet20", "vgg"};
   for (size_t i = 0; model && i < sizeof names / sizeof *names; ++i)
     if (!strcmp(model, names[i])) return false;
   return model;
@@ -143,7 +145,7 @@ bool learn_is_file(const char *model) {
 
 int learn_check_model(const char *model) {
   if (!learn_is_file(model) || !access(model, F_OK)) return 0;
-  return cli_fail("there is no network %s: lenet5, resnet8, resnet20 or a file", model);
+  return cli_fail("there is no network %s: lenet5, resnet8, resnet20, vgg or a file", model);
 }
 
 bool learn_holds_network(const char *path) {
@@ -181,7 +183,7 @@ int learn_open(struct learn *l, struct ct_dataset *ds) {
   if (l->model && l->layers)
     return cli_fail("--model and --layers: one of them says what the network is");
   if (l->accumulate > 1 && !l->model) return cli_fail("--accumulate is for networks: give --model");
-  if (l->keep && !l->model) return cli_fail("--keep is for networks: give --model");
+  if (l->keep.format && !l->model) return cli_fail("--keep is for networks: give --model");
   if (l->memory && !l->model) return cli_fail("--memory is for networks: give --model");
   if (l->memory && l->batch) return cli_fail("--memory and --batch: one of them says the batch");
   if (learn_check_model(l->model)) return 1;

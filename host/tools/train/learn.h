@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "coltrain/graph.h"
+#include "asked.h"
 #include "ct_dataset.h"
 
 struct learn {
@@ -14,12 +15,12 @@ struct learn {
   const char *model; /* a graph: its name, or its file; NULL: a perceptron */
   const char *device, *json, *save;
   uint32_t widths[CT_MAX_LAYERS + 1];
-  size_t layers;       /* 0: not given */
-  uint64_t epochs;     /* 0: not given */
-  uint32_t batch;      /* 0: not given */
-  uint32_t accumulate; /* of a graph; 0: not given */
-  enum ct_format keep; /* of a graph */
-  uint64_t memory;     /* of a graph: the batch is the largest that fits; 0: not given */
+  size_t layers;          /* 0: not given */
+  uint64_t epochs;        /* 0: not given */
+  uint32_t batch;         /* 0: not given */
+  uint32_t accumulate;    /* of a graph; 0: not given */
+  struct asked_keep keep; /* of a graph */
+  uint64_t memory;        /* of a graph: the batch is the largest that fits; 0: not given */
   float lr, momentum, weight_decay; /* below 0: not given */
   uint64_t seed;
   bool seed_given;

@@ -78,10 +78,12 @@ static int make_answers(struct learner *l, ct_graph *trained) {
 
 /* By name: no network takes steps where none are wanted. */
 static int open_named(struct learner *l, bool trains) {
+  struct ct_network_options options = {.mantissa = 0};
   ct_graph *trained = NULL;
   int status = describe(l, &trained) || make_answers(l, trained);
+  asked_keep_options(&l->learn->keep, &options);
   if (!status && trains)
-    status = fail_device(l, ct_network_create(l->dev, trained, NULL, &l->steps)) ||
+    status = fail_device(l, ct_network_create(l->dev, trained, &options, &l->steps)) ||
              fail_device(l, ct_network_draw(l->steps, l->learn->seed));
   ct_graph_free(trained);
   return status;
@@ -106,7 +108,7 @@ static int check_file(struct learner *l) {
   const struct learn *how = l->learn;
   struct ct_network_info info;
   if (how->lr >= 0 || how->momentum >= 0 || how->weight_decay >= 0 || how->accumulate ||
-      how->keep || how->memory)
+      how->keep.format || how->memory)
     return cli_fail(
         "%s says itself how it is trained; leave --lr, --momentum, --weight-decay, --accumulate, "
         "--keep and --memory out",

@@ -18,10 +18,11 @@ from coltrain.experiments.colocation import Colocation
 from coltrain.experiments.common import Experiment, run_experiment
 from coltrain.experiments.fusion import Fusion
 from coltrain.experiments.interference import Interference
+from coltrain.experiments.memory import Memory
 from coltrain.experiments.speed import Speed
 from coltrain.experiments.utilisation import Utilisation
 
-EXPERIMENTS: tuple[type[Experiment], ...] = (Colocation, Batching, Interference, Utilisation, Accuracy, Speed, Fusion)
+EXPERIMENTS: tuple[type[Experiment], ...] = (Colocation, Batching, Interference, Utilisation, Accuracy, Speed, Fusion, Memory)
 
 
 def usage() -> str:

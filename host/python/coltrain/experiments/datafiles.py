@@ -193,6 +193,11 @@ def fusion(s: Json) -> Iterable[DataFile]:
     yield DataFile("fusion-beside", 2, "net members requests median_cycles:.0f p99_cycles:.0f most_cycles", s["beside"])
 
 
+def memory(s: Json) -> Iterable[DataFile]:
+    figures = "bits_per_value:.3f ratio_fp32:.3f peak_bytes:.0f accuracy:.4f run_bytes:.0f pages_bytes:.0f dram_bytes:.0f cycles:.0f relative_error:.4f"
+    yield DataFile("memory", 2, f"net keep seeds steps {figures}", s["rows"])
+
+
 def targets(s: Json) -> DataFile:
     """Of a whole experiment: where something is missing all stay as they are. A figure is a number, and where it was seen."""
     rows: list[Json] = []
@@ -213,6 +218,7 @@ FILES = {
     "accuracy": accuracy,
     "speed": speed,
     "fusion": fusion,
+    "memory": memory,
 }
 
 

@@ -10,7 +10,7 @@ from coltrain.errors import Error
 from coltrain.network import Network
 from coltrain.onnx import load, save
 
-BUILTIN = ("lenet5", "resnet8", "resnet20")
+BUILTIN = ("lenet5", "resnet8", "resnet20", "vgg")
 _MOST_BATCH = 65536
 
 

@@ -13,6 +13,7 @@ from coltrain.cli import Failure
 from coltrain.reports import charts
 from coltrain.reports.accuracy import accuracy, speed
 from coltrain.reports.fusion import fusion
+from coltrain.reports.memory import memory
 from coltrain.reports.page import render
 from coltrain.reports.utilisation import utilisation
 
@@ -359,6 +360,7 @@ def page_of(summary: Json) -> str:
         "accuracy": accuracy,
         "speed": speed,
         "fusion": fusion,
+        "memory": memory,
     }
     name = summary.get("experiment")
     if name not in pages:

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What gradients need of forward, and how it is kept until then.
+ *
+ * Made again: the step that made the value is there once more, in front of the first step of the
+ * gradients that reads it; these read what that makes. It costs no memory if what the step reads is
+ * kept in any case.
+ *
+ * Compressed: a step behind the last use in front packs the value, and one in front of its first
+ * use for gradients unpacks it. So its place is free in between, and what was unpacked lives only
+ * as long as the gradients read it. The index lies with what lasts, so that the host may ask it
+ * behind a run how long the groups were, and so that many small things do not cut the arena in
+ * pieces. Where the value makes a weight's gradient, the other operand's squares are summed for the
+ * host, which sets the bound by them.
+ *
+ * Both are told from the last way of keeping by the value's format. A value for which neither can
+ * be done is kept in HBFP8.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "coltrain/coltrain.h"
+#include "ct_compile_impl.h"
+
+enum { CT_PENDING = -2 }; /* no value */
+
+/* ---- Who reads a value --------------------------------------------------------------------- */
+
+static bool is_back(const struct ct_net_step *s) {
+  return s->node->backward || s->again;
+}
+
+/* A step that makes something anew. */
+static bool makes_again(const struct ct_net_step *s) {
+  return s->again && (s->kind == CT_STEP_TILES || s->kind == CT_STEP_POOL);
+}
+
+struct readers {
+  int front;                /* the last step in front that makes or reads it */
+  int first;                /* the first for gradients; CT_FROM_START: there is none */
+  size_t step;              /* its number in the list */
+  bool need[CT_KEEPS], any; /* how those for gradients read it */
+  bool again;               /* one of them makes something again */
+};
+
+struct scan {
+  int value;
+  struct readers *r;
+};
+
+static void look(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
+                 bool made) {
+  const struct scan *scan = c->scan;
+  struct readers *r = scan->r;
+  if (value != scan->value) return;
+  if (made || !is_back(s)) {
+    if (s->order > r->front) r->front = s->order;
+    return;
+  }
+  r->again = r->again || makes_again(s);
+  if (r->first == CT_FROM_START || s->order < r->first) {
+    r->first = s->order;
+    r->step = (size_t)(s - c->step);
+  }
+  if (keep == CT_KEEPS)
+    r->any = true;
+  else
+    r->need[keep] = true;
+}
+
+static struct readers readers_of(struct ct_compiler *c, int value) {
+  struct readers r = {.front = CT_FROM_START, .first = CT_FROM_START};
+  struct scan scan = {value, &r};
+  c->scan = &scan;
+  for (size_t i = 0; i < c->steps; ++i)
+    ct_step_uses(c, &c->step[i], look);
+  c->scan = NULL;
+  return r;
+}
+
+/* Whether it is a matrix of its own that a run makes in front, and that gradients read when at
+ * least one other step has run. */
+static bool is_kept(const struct ct_compiler *c, int value, const struct readers *r) {
+  const struct ct_val *v = &c->value[value];
+  if (v->place != CT_VALUE_ARENA || v->kind != CT_LAY_MATRIX || v->step == CT_FROM_START ||
+      v->fixed || v->same != CT_NO_VALUE || v->within != CT_NO_VALUE || c->step[v->step].early ||
+      is_back(&c->step[v->step]))
+    return false;
+  for (size_t i = 0; i < c->values; ++i)
+    if (c->value[i].within == value || c->value[i].same == value) return false;
+  return r->first != CT_FROM_START && r->first > r->front + 2; /* orders are twice */
+}
+
+/* A step reads another value from here on; false: it did not read that one. */
+static bool reads_instead(struct ct_net_step *s, int value, int instead) {
+  int *const in[] = {&s->x, &s->w, &s->t, &s->dy};
+  bool found = s->kind == CT_STEP_POOL_BACK && s->y == value;
+  if (found) s->y = instead;
+  for (size_t k = 0; k < sizeof in / sizeof *in; ++k) {
+    if (*in[k] != value) continue;
+    *in[k] = instead;
+    found = true;
+  }
+  for (unsigned k = 0; k < s->tile.ins; ++k) {
+    if (s->in[k] != value) continue;
+    s->in[k] = instead;
+    found = true;
+  }
+  return found;
+}
+
+/* So do all for gradients. */
+static void read_instead(struct ct_compiler *c, int value, int instead) {
+  for (size_t i = 0; i < c->steps; ++i)
+    if (is_back(&c->step[i]) && c->step[i].kind != CT_STEP_UNPACK)
+      reads_instead(&c->step[i], value, instead);
+}
+
+/* ---- New steps between others -------------------------------------------------------------- */
+
+/* While steps are added, orders are twice what they were, so that there is room between them. Of
+ * two with the same order the later one is new, and comes behind. */
+static void spread(struct ct_compiler *c) {
+  for (size_t i = 0; i < c->steps; ++i)
+    c->step[i].order *= 2;
+}
+
+struct turn {
+  int order;
+  size_t step;
+};
+
+static int by_order(const void *a, const void *b) {
+  const struct turn *x = a, *y = b;
+  if (x->order != y->order) return x->order - y->order;
+  return x->step < y->step ? -1 : 1;
+}
+
+static void live(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
+                 bool made) {
+  const int whole = c->value[value].within;
+  struct ct_val *v = &c->value[whole == CT_NO_VALUE ? value : whole];
+  (void)keep;
+  if (made && (v->first == CT_FROM_START || s->order < v->first)) v->first = s->order;
+  if (v->last < s->order) v->last = s->order;
+}
+
+/* Orders without gaps, and the lives that follow from them. */
+static void close_ranks(struct ct_compiler *c) {
+  struct turn *turn = calloc(c->steps + 1, sizeof *turn);
+  if (!turn) {
+    ct_compile_no_memory(c);
+    return;
+  }
+  for (size_t i = 0; i < c->steps; ++i)
+    turn[i] = (struct turn){c->step[i].order, i};
+  qsort(turn, c->steps, sizeof *turn, by_order);
+  for (size_t i = 0; i < c->steps; ++i)
+    c->step[turn[i].step].order = (int)i;
+  free(turn);
+  for (size_t i = 0; i < c->values; ++i)
+    c->value[i].first = c->value[i].last = CT_FROM_START;
+  for (size_t i = 0; i < c->steps; ++i)
+    ct_step_uses(c, &c->step[i], live);
+}
+
+/* A value that lies as another, in one way of keeping or in those that gradients ask for. */
+static int copy_of(struct ct_compiler *c, int value) {
+  const int copy = ct_value_like(c, value);
+  if (c->error) return 0;
+  c->value[copy].narrow = c->value[value].narrow;
+  c->value[copy].format = c->value[value].format;
+  return copy;
+}
+
+/* ---- Made again ---------------------------------------------------------------------------- */
+
+static uint64_t elements(const struct ct_val *v) {
+  return (uint64_t)v->rows * v->cols;
+}
+
+enum { LITTLE = 16 };
+
+/* Whether a value is there when gradients begin, or costs next to nothing: it lasts, they read it,
+ * too, or what is made of it is much larger. */
+static bool is_there(struct ct_compiler *c, int value, int made) {
+  if (value == CT_NO_VALUE || c->value[value].place != CT_VALUE_ARENA) return true;
+  if (c->value[value].within != CT_NO_VALUE) return false;
+  return elements(&c->value[value]) * LITTLE <= elements(&c->value[made]) ||
+         readers_of(c, value).first != CT_FROM_START;
+}
+
+static bool can_be_made_again(struct ct_compiler *c, int value) {
+  const struct ct_net_step s = c->step[c->value[value].step];
+  /* Pooling makes HBFP8 that it reads FP32 first, which takes more room than what it makes. */
+  const bool pools = s.kind == CT_STEP_POOL && c->value[s.x].need[CT_KEEP_F32];
+  bool there = s.kind == CT_STEP_TILES || (pools && is_there(c, s.x, value));
+  for (unsigned i = 0; there && i < s.tile.ins; ++i)
+    there = is_there(c, s.in[i], value);
+  return there;
+}
+
+/* Whether it is made element by element of at most one value of a run that is not small. What is
+ * unpacked for that takes no more room than unpacking what it makes would have taken twice; pooling
+ * takes more. */
+static bool reads_one(const struct ct_compiler *c, int value) {
+  const struct ct_net_step *s = &c->step[c->value[value].step];
+  unsigned large = 0;
+  for (unsigned i = 0; i < s->tile.ins; ++i)
+    large += c->value[s->in[i]].place == CT_VALUE_ARENA &&
+             elements(&c->value[s->in[i]]) * LITTLE > elements(&c->value[value]);
+  return s->kind == CT_STEP_TILES && large <= 1;
+}
+
+/* The way in which it is read where any will do. */
+static enum ct_keep any_way(const struct ct_val *v) {
+  return v->need[CT_KEEP_F32] ? CT_KEEP_F32 : v->need[CT_KEEP_ROWS] ? CT_KEEP_ROWS : CT_KEEP_SQUARE;
+}
+
+static void make_again(struct ct_compiler *c, int value, const struct readers *r) {
+  const int copy = copy_of(c, value);
+  if (c->error) return;
+  const struct ct_net_step made = c->step[c->value[value].step];
+  struct ct_net_step *s = ct_step_add(c, made.kind, made.node);
+  if (c->error) return;
+  *s = made;
+  s->again = true;
+  s->order = r->first - 1;
+  for (unsigned k = 0; k < CT_TILE_OPS; ++k)
+    s->of[k] = s->of[k] == value ? copy : CT_NO_VALUE;
+  if (s->kind == CT_STEP_POOL) s->y = copy;
+  ct_step_makes(c, s, copy);
+  memcpy(c->value[copy].need, r->need, sizeof c->value[copy].need);
+  if (r->any) c->value[copy].need[any_way(&c->value[value])] = true;
+  c->value[copy].part = c->value[value].part;
+  read_instead(c, value, copy);
+}
+
+/* ---- Compressed ---------------------------------------------------------------------------- */
+
+/* The one way of keeping in which gradients read it, as records; CT_KEEPS: there is none. What may
+ * be read in any way is read as FP32 where it has that. */
+static enum ct_keep way_of(const struct ct_val *v, const struct readers *r) {
+  bool need[CT_KEEPS];
+  memcpy(need, r->need, sizeof need);
+  if (r->any) need[any_way(v)] = true;
+  if (need[CT_KEEP_F32] || need[CT_KEEP_ROWS] == need[CT_KEEP_SQUARE]) return CT_KEEPS;
+  return need[CT_KEEP_ROWS] ? CT_KEEP_ROWS : CT_KEEP_SQUARE;
+}
+
+/* FP32, with what lasts. */
+static void for_host(struct ct_compiler *c, int value) {
+  c->value[value].need[CT_KEEP_F32] = true;
+  c->value[value].place = CT_VALUE_LASTING;
+}
+
+/* Room for the index units of a matrix, as one of FP32. */
+static int index_of(struct ct_compiler *c, int value) {
+  const uint32_t units = ct_pack_units(c->value[value].rows, c->value[value].cols);
+  const uint32_t tiles = (units + CT_F32_TILE_UNITS - 1) / CT_F32_TILE_UNITS;
+  const int index = ct_value_new(c, tiles * CT_TILE, CT_TILE);
+  if (!c->error) for_host(c, index);
+  return index;
+}
+
+static struct ct_net_step *add_step(struct ct_compiler *c, enum ct_step_kind kind,
+                                    const struct ct_gnode *n, int order) {
+  struct ct_net_step *s = ct_step_add(c, kind, n);
+  s->order = order;
+  s->runs = 1;
+  return s;
+}
+
+static const char *name_of(const struct ct_compiler *c, int value) {
+  const struct ct_val *v = &c->value[value];
+  return v->tensor ? c->g->tensor[v->tensor]->name : c->step[v->step].node->name;
+}
+
+static void note_kept(struct ct_compiler *c, int value, int index) {
+  struct ct_compiled *o = c->out;
+  const struct ct_val *v = &c->value[value];
+  if (!o->kept) o->kept = calloc(c->values + 1, sizeof *o->kept); /* (there will not be more) */
+  if (!o->kept) {
+    ct_compile_no_memory(c);
+    return;
+  }
+  o->kept[o->kepts++] =
+      (struct ct_kept){.tensor = name_of(c, value),
+                       .value = value,
+                       .rows = v->rows,
+                       .cols = v->cols,
+                       .index = {.at = (uint32_t)index}}; /* until places are known */
+}
+
+/* ---- What the bound follows ---- */
+
+static int find_state(const struct ct_compiler *c, const char *of, const char *suffix) {
+  const size_t length = strlen(of);
+  for (size_t t = 1; t <= c->g->tensors; ++t) {
+    const char *name = c->g->tensor[t]->name;
+    if (!strncmp(name, of, length) && !strcmp(name + length, suffix)) return (int)t;
+  }
+  return 0;
+}
+
+/* The state that has a weight's momentum, or mean; 0: there is none. gradient: the weight's. */
+static int momentum_of(const struct ct_compiler *c, int gradient) {
+  for (size_t t = 1; t <= c->g->tensors; ++t) {
+    const struct ct_gtensor *w = c->g->tensor[t];
+    if (w->role != CT_ROLE_WEIGHT || w->gradient != gradient) continue;
+    const int momentum = find_state(c, w->name, ".momentum");
+    return momentum ? momentum : find_state(c, w->name, ".mean");
+  }
+  return 0;
+}
+
+/* The squares of delta, which is there behind step `at`, are summed for the host. */
+static void add_sum(struct ct_compiler *c, struct ct_kept *k, size_t at, int delta,
+                    struct ct_kept_sum of) {
+  if (!of.momentum || k->sums == CT_KEPT_SUMS) return;
+  const int sum = ct_value_new(c, 1, c->value[delta].cols);
+  if (c->error) return;
+  for_host(c, sum);
+  struct ct_net_step *s = add_step(c, CT_STEP_SUM_ROWS, c->step[at].node, c->step[at].order + 1);
+  s->again = s->looks = true;
+  s->x = delta;
+  s->sum = (struct ct_sum_rows){.squares = true, .scale = 1};
+  s->y = ct_step_makes(c, s, sum);
+  of.delta =
+      (struct ct_mat){.rows = 1,
+                      .cols = c->value[delta].cols,
+                      .keep[CT_KEEP_F32] = {.at = (uint32_t)sum}}; /* until places are known */
+  k->sum[k->sums++] = of;
+}
+
+/* A weight's gradient from the value and another one. */
+static void add_product(struct ct_compiler *c, struct ct_kept *k, size_t i) {
+  const int gradient = c->step[i].node->out[0];
+  add_sum(c, k, i, c->step[i].dy, (struct ct_kept_sum){.momentum = momentum_of(c, gradient)});
+}
+
+/* The gradient of a scale from the value, which the node normalises, and its result's gradient. */
+static void add_norm(struct ct_compiler *c, struct ct_kept *k, const struct ct_gnode *n) {
+  const int delta = c->value_of[c->g->tensor[n->out[0]]->gradient];
+  const int scale = c->g->tensor[n->in[1]]->gradient;
+  if (delta == CT_NO_VALUE || c->value[delta].step == CT_FROM_START || scale <= 0) return;
+  add_sum(c, k, (size_t)c->value[delta].step, delta,
+          (struct ct_kept_sum){.momentum = momentum_of(c, scale), .variance = n->in[4]});
+}
+
+/* The node that normalises the value over the batch; NULL: none does. */
+static const struct ct_gnode *norm_of(const struct ct_compiler *c, int value) {
+  for (size_t i = 0; i < c->g->nodes; ++i) {
+    const struct ct_gnode *n = c->g->node[i];
+    if (!strcmp(n->op->name, "batch_norm_train") && c->value_of[n->in[0]] == value) return n;
+  }
+  return NULL;
+}
+
+/* What is made of it again, by step `again`, makes gradients: its error becomes that one's. */
+static void add_derived(struct ct_compiler *c, int value, size_t again) {
+  const struct ct_gnode *norm = norm_of(c, value);
+  struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
+  for (size_t i = 0, steps = c->steps; i < steps && !c->error; ++i) {
+    const struct ct_net_step *s = &c->step[i];
+    if (s->kind != CT_STEP_CONV_WEIGHTS || c->value[s->x].step != (int)again) continue;
+    add_sum(c, k, i, s->dy,
+            (struct ct_kept_sum){.momentum = momentum_of(c, s->node->out[0]),
+                                 .derived = true,
+                                 .through = norm ? norm->in[1] : 0,
+                                 .divisor = norm ? norm->in[4] : 0});
+  }
+}
+
+/* What nothing is made of but means, as behind a ReLU that only says what it let through, is kept
+ * as closely as these. */
+static void add_means(struct ct_compiler *c, int value, struct ct_kept *k) {
+  for (size_t i = 0; i < c->steps; ++i) {
+    const struct ct_net_step *s = &c->step[i];
+    const bool mean = (s->kind == CT_STEP_POOL && s->pool_kind == CT_POOL_AVERAGE) ||
+                      (s->kind == CT_STEP_SUM_ROWS && s->sum.segment && !s->sum.squares);
+    if (is_back(s) || !mean || s->x != value) continue;
+    for (const struct ct_kept *y = c->out->kept; y < k; ++y)
+      for (unsigned j = 0; y->value == s->y && j < y->sums && k->sums < CT_KEPT_SUMS; ++j) {
+        k->sum[k->sums] = y->sum[j];
+        k->sum[k->sums++].derived = true;
+      }
+  }
+}
+
+/* What its bound follows: a value that something else is made of, too, has no bound. */
+static void add_sums(struct ct_compiler *c, int value, int copy) {
+  struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
+  for (size_t i = 0, steps = c->steps; i < steps && !c->error; ++i)
+    if (c->step[i].kind == CT_STEP_CONV_WEIGHTS && c->step[i].x == copy) add_product(c, k, i);
+  const struct ct_gnode *norm = norm_of(c, value);
+  if (norm && !c->error) add_norm(c, k, norm);
+}
+
+/* A step that unpacks the groups of an index in front of that order; the value that it makes. */
+static int unpack(struct ct_compiler *c, int value, int index, enum ct_keep way, int order,
+                  const struct ct_gnode *n) {
+  const int copy = copy_of(c, value);
+  if (c->error) return 0;
+  c->value[copy].need[way] = true;
+  struct ct_net_step *s = add_step(c, CT_STEP_UNPACK, n, order - 1);
+  s->again = true;
+  s->x = index;
+  s->way = way;
+  s->y = ct_step_makes(c, s, copy);
+  return copy;
+}
+
+/* The last one frees. */
+static void choose_freeing(struct ct_compiler *c, int index) {
+  struct ct_net_step *last = NULL;
+  for (size_t i = 0; i < c->steps; ++i) {
+    struct ct_net_step *s = &c->step[i];
+    if (s->kind == CT_STEP_UNPACK && s->x == index && (!last || s->order >= last->order)) last = s;
+  }
+  if (last) last->frees = true;
+}
+
+/* What makes something again is far in front of other gradients: it unpacks for itself. */
+static void unpack_all(struct ct_compiler *c, int value, int index, enum ct_keep way) {
+  for (size_t i = 0, steps = c->steps; i < steps && !c->error; ++i) {
+    if (!makes_again(&c->step[i]) || !reads_instead(&c->step[i], value, CT_PENDING)) continue;
+    const int own = unpack(c, value, index, way, c->step[i].order, c->step[i].node);
+    if (c->error) return;
+    reads_instead(&c->step[i], CT_PENDING, own);
+    add_derived(c, value, i);
+  }
+  const struct readers r = readers_of(c, value);
+  if (r.first == CT_FROM_START || c->error) return;
+  const int copy = unpack(c, value, index, way, r.first, c->step[r.step].node);
+  if (c->error) return;
+  read_instead(c, value, copy);
+  add_sums(c, value, copy);
+  struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
+  if (!c->error && k->sums == 0) add_means(c, value, k);
+}
+
+static void compress(struct ct_compiler *c, int value, const struct readers *r, enum ct_keep way) {
+  const int index = index_of(c, value);
+  if (!c->error) note_kept(c, value, index);
+  if (c->error) return;
+  struct ct_net_step *s =
+      add_step(c, CT_STEP_PACK, c->step[c->value[value].step].node, r->front + 1);
+  s->x = value;
+  s->way = way;
+  s->kept = (uint32_t)c->out->kepts;
+  s->y = ct_step_makes(c, s, index);
+  if (!c->error) unpack_all(c, value, index, way);
+  if (!c->error) choose_freeing(c, index);
+}
+
+static void refuse(struct ct_compiler *c, int value) {
+  const char *name = name_of(c, value);
+  if (!c->options->compress)
+    ct_compile_fail(
+        c, CT_ERR_UNSUPPORTED,
+        "what %s makes is to be kept compressed, which this device cannot do: it was made "
+        "without that. Keep it in HBFP8",
+        name);
+  else if (c->options->members)
+    ct_compile_fail(c, CT_ERR_UNSUPPORTED,
+                    "what %s makes is to be kept compressed: networks of several members cannot do "
+                    "that",
+                    name);
+}
+
+/* ---- All ----------------------------------------------------------------------------------- */
+
+static void one(struct ct_compiler *c, int value, enum ct_format format) {
+  const struct readers r = readers_of(c, value);
+  if (!is_kept(c, value, &r)) return;
+  /* What others are made of again would have to be there when gradients begin. */
+  const bool few = format == CT_FORMAT_RECOMPUTE || reads_one(c, value);
+  if (few && !r.again && can_be_made_again(c, value)) {
+    make_again(c, value, &r);
+    return;
+  }
+  if (format == CT_FORMAT_RECOMPUTE) return;
+  const enum ct_keep way = way_of(&c->value[value], &r);
+  if (way == CT_KEEPS) return;
+  refuse(c, value);
+  if (!c->error) compress(c, value, &r, way);
+}
+
+/* From the last value to the first: what is made again may need others that are. */
+static void all(struct ct_compiler *c, enum ct_format format) {
+  spread(c);
+  for (size_t i = c->values; i-- > 0 && !c->error;)
+    if (c->value[i].format == format) one(c, (int)i, format);
+  if (!c->error) close_ranks(c);
+}
+
+static bool asks(const struct ct_compiler *c, enum ct_format format) {
+  for (size_t i = 0; i < c->values; ++i)
+    if (c->value[i].format == format) return true;
+  return false;
+}
+
+void ct_compile_kept_places(struct ct_compiler *c) {
+  for (size_t i = 0; i < c->out->kepts; ++i) {
+    struct ct_kept *k = &c->out->kept[i];
+    k->index = c->value[k->index.at].keep[CT_KEEP_F32];
+    for (unsigned j = 0; j < k->sums; ++j) {
+      struct ct_seat *at = &k->sum[j].delta.keep[CT_KEEP_F32];
+      *at = c->value[at->at].keep[CT_KEEP_F32];
+    }
+  }
+}
+
+void ct_compile_kept(struct ct_compiler *c) {
+  if (asks(c, CT_FORMAT_RECOMPUTE)) all(c, CT_FORMAT_RECOMPUTE);
+  if (!c->error && asks(c, CT_FORMAT_COMPRESSED)) all(c, CT_FORMAT_COMPRESSED);
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What networks keep compressed: the pages that the device puts it in, and the bounds.
+ *
+ * The device has one set of pages, for the training queue. Networks that have the same programs
+ * share it, for their runs go one after the other, and each leaves it empty. Another network finds
+ * it taken.
+ *
+ * After a run that failed there may be groups that no index knows: all pages are freed before the
+ * next run, as soon as none is under way.
+ */
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "ct_act.h"
+#include "ct_act_pages.h"
+#include "ct_graph_impl.h"
+#include "ct_network.h"
+
+static bool keeps(const ct_network *n) {
+  return n->compiled.kepts > 0;
+}
+
+/* ---- Pages --------------------------------------------------------------------------------- */
+
+static uint64_t values_of(const struct ct_kept *k) {
+  return (uint64_t)ct_tiles(k->rows) * ct_tiles(k->cols) * CT_TILE * CT_TILE;
+}
+
+/* For so many bits a number, and one more for each tensor, since pages have several. A page is left
+ * when the next group does not fit, so 187 of its 256 units are full at least: groups of 70 units
+ * for 1024 numbers that never become smaller take 12 bits each. */
+static uint64_t most_pages(const ct_network *n) {
+  const uint64_t page_bits = (uint64_t)8 * CT_PAGE_BYTES;
+  uint64_t pages = n->compiled.kepts;
+  for (size_t i = 0; i < n->compiled.kepts; ++i)
+    pages += (values_of(&n->compiled.kept[i]) * n->page_bits + page_bits - 1) / page_bits;
+  return pages;
+}
+
+static int set(ct_network *n, uint32_t creg, uint32_t value) {
+  return ct_reg_write(n->dev, ct_queue_reg(CT_TRAINING, creg), value);
+}
+
+static int check_pages(ct_network *n, uint64_t *pages) {
+  *pages = most_pages(n);
+  if (n->dev->pages)
+    return ct_fail(n->dev, CT_ERR_BUSY,
+                   "another network keeps its activations compressed, and the device has pages for "
+                   "one: free that network first, or keep those of this one in HBFP8");
+  if (*pages <= CT_COMP_PAGES) return CT_OK;
+  return ct_fail(
+      n->dev, CT_ERR_NO_SPACE,
+      "what is kept compressed may take %llu pages, the device has at most %d: allow for "
+      "fewer bits a number, or take smaller batches",
+      (unsigned long long)*pages, CT_COMP_PAGES);
+}
+
+/* Pages begin at multiples of their size. */
+static uint64_t first_page(const struct ct_shared *s) {
+  return (s->pages + CT_PAGE_BYTES - 1) / CT_PAGE_BYTES * CT_PAGE_BYTES;
+}
+
+static int open_pages(ct_network *n) {
+  struct ct_shared *s = n->shared;
+  uint64_t pages;
+  int err = check_pages(n, &pages);
+  if (!err) err = ct_mem_alloc(n->dev, (pages + 1) * CT_PAGE_BYTES, &s->pages);
+  if (err) return err;
+  n->dev->pages = s;
+  s->page_count = (uint32_t)pages;
+  err = set(n, CT_CREG_ARENA_BASE, ct_units_of(first_page(s)));
+  return err ? err : set(n, CT_CREG_ARENA_PAGES, s->page_count);
+}
+
+enum { LOSSLESS = 9, UNIT = 136 };
+
+/* Until gradients have been looked at nothing is lost, unless there are too few pages for that:
+ * then numbers are taken to be about 1, so that steps of this size need as many bits as there are.
+ */
+static void begin_bounds(ct_network *n) {
+  const bool few = n->kept_error > 0 && n->page_bits < LOSSLESS;
+  for (size_t i = 0; few && i < n->compiled.kepts; ++i)
+    if (n->compiled.kept[i].sums) n->bound[i] = (uint8_t)(UNIT - n->page_bits);
+}
+
+int ct_kept_open(ct_network *n) {
+  if (!keeps(n)) return CT_OK;
+  n->bound = calloc(n->compiled.kepts, sizeof *n->bound);
+  if (!n->bound) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for the network");
+  begin_bounds(n);
+  return n->shared->pages ? CT_OK : open_pages(n);
+}
+
+void ct_kept_leave(ct_device *dev, struct ct_shared *s) {
+  if (!s->pages) return;
+  ct_give_back_after(dev, s->pages, CT_TRAINING, s->error[CT_TRAINING]);
+  s->pages = 0;
+  dev->pages = NULL;
+}
+
+/* ---- Bounds -------------------------------------------------------------------------------- */
+
+/*
+ * With an error e of a value the gradient of a weight, which is made of it and of delta, has the
+ * deviation e * sqrt(R / 3) * ||delta||, R the part of values that are not 0. It shall be s of the
+ * mean of the weight's momentum, and e half of the largest value at most: where gradients vanish it
+ * would grow beyond all bounds. (docs/compression.md)
+ *
+ * Where something is made of it again that makes the gradient, e becomes an error of that:
+ * normalising multiplies it. Where it is normalised over the batch, and the weight is the scale,
+ * delta is divided by the deviation of its column, and zeros are numbers as all others.
+ */
+
+enum { FIRST_STEPS = 20 };
+static const double LEAST_VARIANCE = 1e-5;
+
+bool ct_kept_looks(const ct_network *n, uint64_t step) {
+  return keeps(n) && n->kept_error > 0 && (step < FIRST_STEPS || step % n->refresh == 0);
+}
+
+/* What a run has left of a tensor. */
+struct seen {
+  uint8_t *index, *page; /* its index, all pages in use */
+  uint64_t pages;        /* bytes of them */
+  uint64_t nonzero;
+  double largest;
+};
+
+static void count_block(struct seen *s, const struct ct_act_block *b) {
+  int most = 0;
+  for (unsigned i = 0; i < CT_TILE; ++i) {
+    const int q = b->q[i] < 0 ? -b->q[i] : b->q[i];
+    s->nonzero += q != 0;
+    if (q > most) most = q;
+  }
+  if (most && ldexp(most, b->e - 133) > s->largest) s->largest = ldexp(most, b->e - 133);
+}
+
+/* The groups lie where they were, though their pages are free again. */
+static int count_group(ct_network *n, struct seen *s, uint32_t entry, uint32_t tiles) {
+  struct ct_act_block b[CT_ACT_TILES * CT_ACT_BLOCKS];
+  const uint64_t at = (uint64_t)ct_act_entry_place(entry) * CT_UNIT;
+  const unsigned units = ct_act_entry_units(entry);
+  if (at + (uint64_t)units * CT_UNIT > s->pages || !ct_act_decode(s->page + at, units, tiles, b))
+    return ct_fail(n->dev, CT_ERR_DEVICE, "what was kept compressed cannot be read");
+  for (uint32_t i = 0; i < tiles * CT_ACT_BLOCKS; ++i)
+    count_block(s, &b[i]);
+  return CT_OK;
+}
+
+static uint32_t entry_of(const uint8_t *p) {
+  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static int count_groups(ct_network *n, struct seen *s, const struct ct_kept *k) {
+  uint32_t left = ct_tiles(k->rows) * ct_tiles(k->cols);
+  const size_t entries = (size_t)ct_pack_units(k->rows, k->cols) * 4;
+  int err = CT_OK;
+  s->nonzero = 0;
+  s->largest = 0;
+  for (size_t i = 0; i < entries && !err; ++i) {
+    const uint32_t entry = entry_of(s->index + 4 * i), tiles = ct_min_u32(left, CT_ACT_TILES);
+    if (!ct_act_entry_units(entry)) continue;
+    err = count_group(n, s, entry, tiles);
+    left -= tiles;
+  }
+  return err;
+}
+
+static uint64_t index_at(const ct_network *n, const struct ct_kept *k) {
+  return n->own.lasting + (uint64_t)k->index.at * CT_UNIT;
+}
+
+/* Columns by the variance that they are divided by. */
+static int normalise(ct_network *n, const struct ct_kept_sum *sum, float *delta) {
+  const size_t cols = sum->delta.cols;
+  float *x = malloc(cols * sizeof *x);
+  if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a variance");
+  const int err = ct_network_get_tensor(n, &n->own, &n->compiled.lay[sum->variance], x);
+  for (size_t i = 0; i < cols && !err; ++i)
+    delta[i] = (float)((double)delta[i] / ((double)x[i] + LEAST_VARIANCE));
+  free(x);
+  return err;
+}
+
+/* The mean of squares of what normalising multiplies by: 1 where nothing is normalised. */
+static int gain_of(ct_network *n, const struct ct_kept_sum *sum, double *gain) {
+  const size_t cols = sum->through ? (size_t)n->graph->tensor[sum->through]->elements : 0;
+  *gain = 1;
+  if (!cols) return CT_OK;
+  float *x = malloc(2 * cols * sizeof *x);
+  if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a variance");
+  int err = ct_network_get_tensor(n, &n->own, &n->compiled.lay[sum->through], x);
+  if (!err) err = ct_network_get_tensor(n, &n->own, &n->compiled.lay[sum->divisor], x + cols);
+  double all = 0;
+  for (size_t i = 0; i < cols && !err; ++i)
+    all += (double)x[i] * x[i] / ((double)x[cols + i] + LEAST_VARIANCE) / (double)cols;
+  free(x);
+  if (!err) *gain = all;
+  return err;
+}
+
+/* The mean of a momentum's magnitudes; the mean over columns of delta's squares. */
+static int mean_of(ct_network *n, const struct ct_kept_sum *sum, double *momentum, double *delta) {
+  const struct ct_gtensor *t = n->graph->tensor[sum->momentum];
+  const size_t cols = sum->delta.cols, count = t->elements > cols ? t->elements : cols;
+  float *x = malloc(count * sizeof *x);
+  if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a momentum");
+  int err = ct_network_get(n, &n->own, &sum->delta, x);
+  if (!err && sum->variance) err = normalise(n, sum, x);
+  *delta = *momentum = 0;
+  for (size_t i = 0; i < cols && !err; ++i)
+    *delta += (double)x[i] / (double)cols;
+  if (!err) err = ct_network_get_tensor(n, &n->own, &n->compiled.lay[sum->momentum], x);
+  for (size_t i = 0; i < t->elements && !err; ++i)
+    *momentum += (x[i] < 0 ? -(double)x[i] : (double)x[i]) / (double)t->elements;
+  free(x);
+  return err;
+}
+
+/* The largest k with 2^k at most the root. */
+static int root_log2(double square) {
+  int k = 0;
+  while (square >= 4) {
+    square /= 4;
+    ++k;
+  }
+  while (square < 1) {
+    square *= 4;
+    --k;
+  }
+  return k;
+}
+
+/* An error's square as a bound: 0 where nothing is known. */
+static uint8_t bound_of(double square) {
+  if (!(square > 0) || !(square <= DBL_MAX)) return 0;
+  const int k = root_log2(square) + 134;
+  return (uint8_t)(k < 0 ? 0 : k > 254 ? 254 : k);
+}
+
+static int look_at(ct_network *n, struct seen *s, size_t i) {
+  const struct ct_kept *k = &n->compiled.kept[i];
+  int err = k->sums ? ct_mem_read(n->dev, index_at(n, k), s->index,
+                                  (size_t)ct_pack_units(k->rows, k->cols) * CT_UNIT)
+                    : CT_OK;
+  if (err || !k->sums) return err;
+  err = count_groups(n, s, k);
+  const double nonzero = (double)s->nonzero / ((double)k->rows * k->cols);
+  double least = s->largest * s->largest / 4;
+  for (unsigned j = 0; j < k->sums && !err; ++j) {
+    const double part = k->sum[j].variance || k->sum[j].derived ? 1 : nonzero;
+    double momentum = 0, delta = 0, gain = 1;
+    err = mean_of(n, &k->sum[j], &momentum, &delta);
+    if (!err) err = gain_of(n, &k->sum[j], &gain);
+    const double error = n->kept_error * momentum,
+                 square = error * error / (part / 3 * delta * gain);
+    if (!(square > least)) least = square;
+  }
+  if (!err) n->bound[i] = bound_of(least);
+  return err;
+}
+
+static size_t largest_index(const ct_network *n) {
+  size_t units = 1;
+  for (size_t i = 0; i < n->compiled.kepts; ++i) {
+    const struct ct_kept *k = &n->compiled.kept[i];
+    if (ct_pack_units(k->rows, k->cols) > units) units = ct_pack_units(k->rows, k->cols);
+  }
+  return units * CT_UNIT;
+}
+
+int ct_kept_look(ct_network *n) {
+  struct ct_shared *shared = n->shared;
+  ct_network *who = shared->looking;
+  struct seen s = {.pages = 0};
+  uint32_t most = 0;
+  if (!who) return CT_OK;
+  shared->looking = NULL;
+  int err = ct_reg_read(n->dev, ct_queue_reg(CT_TRAINING, CT_CREG_ARENA_MOST), &most);
+  s.pages = (uint64_t)ct_min_u32(most, shared->page_count) * CT_PAGE_BYTES;
+  s.index = malloc(largest_index(n));
+  s.page = malloc(s.pages + 1);
+  if (!err && (!s.index || !s.page))
+    err = ct_fail(n->dev, CT_ERR_MEMORY, "no memory for what is kept compressed");
+  if (!err) err = ct_mem_read(n->dev, first_page(shared), s.page, s.pages);
+  for (size_t i = 0; i < who->compiled.kepts && !err; ++i)
+    err = look_at(who, &s, i);
+  free(s.index);
+  free(s.page);
+  return err;
+}
+
+/* ---- Runs ---------------------------------------------------------------------------------- */
+
+/* Who has looked must have ended, and be heard, before anything else changes what it has seen. */
+static int finish_look(ct_network *n) {
+  if (!n->shared->looking) return CT_OK;
+  const int err = ct_wait_completed(n->dev, CT_TRAINING, ct_queue_submitted(n->dev, CT_TRAINING),
+                                    n->dev->timeout_ms);
+  return err ? err : ct_kept_look(n);
+}
+
+void ct_kept_submitted(ct_network *n, uint64_t step) {
+  if (ct_kept_looks(n, step)) n->shared->looking = n;
+}
+
+void ct_kept_forget(ct_network *n) {
+  if (n->shared && n->shared->looking == n) n->shared->looking = NULL;
+}
+
+int ct_kept_begin(ct_network *n, enum ct_queue queue) {
+  const struct ct_ring *ring = &n->dev->queues->ring[CT_TRAINING];
+  if (!keeps(n)) return CT_OK;
+  if (queue != CT_TRAINING)
+    return ct_fail(n->dev, CT_ERR_UNSUPPORTED,
+                   "the network keeps activations compressed, which only the training queue does");
+  const int err = finish_look(n);
+  if (err) return err;
+  if (!n->shared->leaky || ring->completed != ring->submitted) return CT_OK;
+  n->shared->leaky = false;
+  return set(n, CT_CREG_ARENA_PAGES, n->shared->page_count);
+}
+
+void ct_kept_ended(ct_network *n, int error) {
+  if (!keeps(n) || !error) return;
+  n->shared->leaky = true;
+  n->shared->looking = NULL;
+}
+
+void ct_kept_argument(const ct_network *n, const struct ct_stage *stage, struct ct_job *job) {
+  job->args[CT_ARG_BOUND - 1] = (uint32_t)n->bound[stage->kept - 1] << 4;
+}
+
+/* ---- Facts --------------------------------------------------------------------------------- */
+
+static int find(ct_network *n, size_t index) {
+  const int err = ct_check_network(n);
+  if (err || index < n->compiled.kepts) return err;
+  return ct_fail(n->dev, CT_ERR_NOT_FOUND, "the network keeps %zu tensors compressed, not %zu",
+                 n->compiled.kepts, index + 1);
+}
+
+/* Units of the groups of an index, and its own. */
+static int count_units(ct_network *n, const struct ct_kept *k, uint64_t *units) {
+  const uint32_t own = ct_pack_units(k->rows, k->cols);
+  uint8_t *bytes = malloc((size_t)own * CT_UNIT);
+  if (!bytes) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for an index");
+  const int err = ct_mem_read(n->dev, index_at(n, k), bytes, (size_t)own * CT_UNIT);
+  *units = own;
+  for (size_t i = 0; i < (size_t)own * CT_UNIT; i += 4)
+    *units += bytes[i] & 127;
+  free(bytes);
+  return err;
+}
+
+int ct_network_kept(ct_network *n, size_t index, struct ct_network_kept *kept) {
+  int err = find(n, index);
+  if (err) return err;
+  CT_NEED(n->dev, kept);
+  const struct ct_kept *k = &n->compiled.kept[index];
+  err = ct_network_still(n, true, "looked at");
+  if (!err) err = finish_look(n);
+  if (err) return err;
+  *kept = (struct ct_network_kept){
+      .tensor = k->tensor, .values = values_of(k), .bound = n->bound[index]};
+  if (!n->steps) return CT_OK;
+  uint64_t units = 0;
+  err = count_units(n, k, &units);
+  kept->bytes = units * CT_UNIT;
+  return err;
+}
+
+int ct_network_keep_within(ct_network *n, size_t index, uint32_t bound) {
+  const int err = find(n, index);
+  if (err) return err;
+  if (bound > 254) return ct_fail(n->dev, CT_ERR_ARG, "a bound of %u: 0 to 254", bound);
+  n->bound[index] = (uint8_t)bound;
+  return CT_OK;
+}

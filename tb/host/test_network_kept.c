@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How activations are kept from forward to backward changes no bit where nothing is lost: HBFP8,
+ * made again, compressed. What compressing saves, what devices refuse, and how runs end that find
+ * no room.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_act.h"
+#include "ct_graph_impl.h"
+#include "ct_network.h"
+#include "network_bed.h"
+
+/* All maps of a checked graph. */
+static void keep_all(ct_graph *g, enum ct_format format) {
+  for (size_t i = 1; i <= g->tensors; ++i) {
+    struct ct_gtensor *t = g->tensor[i];
+    if (t->role == CT_ROLE_ACTIVATION && t->shape.dims > 1) t->format = format;
+  }
+}
+
+struct outcome {
+  uint64_t digest, bytes;
+  size_t kept;
+  uint64_t stored, pages; /* bytes of groups; in use at most */
+};
+
+/* Two steps on a device; digest 0: its scratchpad is too small. bound: of all that is kept. */
+static struct outcome two_steps(struct bed *b, const char *uri, enum ct_format format,
+                                uint64_t seed, uint32_t bound) {
+  struct ct_network_info info;
+  struct outcome o = {0};
+  struct net_bed n;
+  ct_rng rng = ct_rng_make(seed);
+  keep_all(b->g, format);
+  if (!net_try_open(&n, b, uri)) return o;
+  for (size_t i = 0; i < n.net->compiled.kepts; ++i)
+    assert_int_equal(ct_network_keep_within(n.net, i, bound), CT_OK);
+  net_draw(&n, seed, &rng);
+  net_run_device(&n, 0);
+  net_run_device(&n, 1);
+  assert_int_equal(ct_network_info(n.net, &info), CT_OK);
+  o = (struct outcome){.digest = net_digest(&n),
+                       .bytes = info.run_bytes,
+                       .kept = n.net->compiled.kepts,
+                       .pages = info.pages_most};
+  for (size_t i = 0; i < o.kept; ++i) {
+    struct ct_network_kept kept;
+    assert_int_equal(ct_network_kept(n.net, i, &kept), CT_OK);
+    assert_true(kept.bytes > 0 && kept.bytes <= kept.values * 35 / 32 + 16);
+    assert_int_equal(kept.bound, bound);
+    o.stored += kept.bytes;
+  }
+  net_close(&n);
+  return o;
+}
+
+static void test_same_bits(void **state) {
+  (void)state;
+  const struct net_shape shape = {
+      .training = true, .most_layers = 5, .most_channels = 40, .most_size = 14, .most_images = 6};
+  ct_rng rng = ct_rng_make(31);
+  size_t kept = 0, less = 0;
+  for (int i = 0, draws = ct_tb_draws(25); i < draws; ++i) {
+    const uint64_t seed = ct_rng_u64(&rng);
+    struct bed b;
+    char text[1024];
+    net_random(&b, &shape, &rng);
+    const struct outcome want = two_steps(&b, "emu:", CT_FORMAT_HBFP8, seed, 0);
+    const struct outcome again = two_steps(&b, "emu:", CT_FORMAT_RECOMPUTE, seed, 0);
+    const struct outcome comp = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, seed, 0);
+    const struct outcome small = two_steps(&b, "emu:core=16x8", CT_FORMAT_COMPRESSED, seed, 0);
+    if (again.digest != want.digest)
+      fail_msg("made again it differs: %s", net_text(&b, text, sizeof text));
+    if (comp.digest != want.digest || (small.digest && small.digest != want.digest))
+      fail_msg("compressed it differs: %s", net_text(&b, text, sizeof text));
+    kept += comp.kept;
+    less += again.bytes < want.bytes;
+    bed_free(&b);
+  }
+  printf("  %zu tensors compressed; %zu networks are smaller with some made again\n", kept, less);
+  assert_true(kept > 5);
+}
+
+/* Whatever is lost, the simulated cores lose the same, and need the same pages. */
+static void test_same_on_simulated_cores(void **state) {
+  (void)state;
+  static const char *const uris[] = {"sim:stall=25", "sim:core=16x8,stall=25"};
+  const struct net_shape shape = {
+      .training = true, .most_layers = 4, .most_channels = 33, .most_size = 8, .most_images = 4};
+  ct_rng rng = ct_rng_make(32);
+  size_t kept = 0;
+  for (int i = 0, draws = ct_tb_draws(6); i < draws; ++i) {
+    const uint64_t seed = ct_rng_u64(&rng);
+    const uint32_t bound = i % 3 ? 120 + ct_rng_below(&rng, 12) : 0;
+    struct bed b;
+    char text[1024];
+    net_random(&b, &shape, &rng);
+    const struct outcome want = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, seed, bound);
+    for (size_t u = 0; u < sizeof uris / sizeof *uris; ++u) {
+      const struct outcome got = two_steps(&b, uris[u], CT_FORMAT_COMPRESSED, seed, bound);
+      if (got.digest &&
+          (got.digest != want.digest || got.stored != want.stored || got.pages != want.pages))
+        fail_msg("%s differs, K = %u: %s", uris[u], (unsigned)bound,
+                 net_text(&b, text, sizeof text));
+      kept += got.kept;
+    }
+    bed_free(&b);
+  }
+  printf("  %zu tensors compressed by simulated cores\n", kept);
+  assert_true(kept > 5);
+}
+
+/* ---- What is lost ---- */
+
+enum { ROWS = 48, COLS = 32, CLASSES = 10, LOST = 2 };
+
+/* A layer without weights yet gives the same whatever it reads, and so the same gradient behind it:
+ * what its weights become shows what of its input was kept. */
+static void weights_of(enum ct_format format, uint32_t bound, const float *x, float *w) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  float y[ROWS * CLASSES] = {0};
+  ct_device *dev;
+  ct_network *net;
+  struct bed b;
+  bed_make(&b);
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(ROWS, COLS));
+  const int one = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(COLS, COLS));
+  const int kept = BED_ADD(&b, "linear", BED_IN(in, one));
+  const int weight = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(CLASSES, COLS));
+  const int labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(ROWS, CLASSES));
+  const int logits = BED_ADD(&b, "linear", BED_IN(kept, weight));
+  const int loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+  assert_int_equal(ct_graph_set_format(b.g, kept, format), kept);
+  bed_check(&b);
+  for (size_t i = 0; i < ROWS; ++i)
+    y[i * CLASSES + i * 7 % CLASSES] = 1;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  if (ct_network_create(dev, b.g, NULL, &net)) fail_msg("%s", ct_last_error(dev));
+  assert_int_equal(net->compiled.kepts, format == CT_FORMAT_COMPRESSED);
+  if (bound) assert_int_equal(ct_network_keep_within(net, 0, bound), CT_OK);
+  float *unit = test_calloc((size_t)COLS * COLS, sizeof *unit);
+  for (size_t i = 0; i < COLS; ++i)
+    unit[i * COLS + i] = 1;
+  assert_int_equal(ct_network_write(net, one, unit, (size_t)COLS * COLS), CT_OK);
+  test_free(unit);
+  assert_int_equal(ct_network_write(net, in, x, (size_t)ROWS * COLS), CT_OK);
+  assert_int_equal(ct_network_write(net, labels, y, (size_t)ROWS * CLASSES), CT_OK);
+  assert_int_equal(ct_network_run(net, CT_TRAINING, 0), CT_OK);
+  assert_int_equal(ct_network_read(net, weight, w, (size_t)CLASSES * COLS), CT_OK);
+  ct_network_free(net);
+  ct_close(dev);
+  bed_free(&b);
+}
+
+/* The numbers of blocks whose exponent is 133, and what the codec makes of them with a bound of
+ * LOST more. */
+static void draw_blocks(float *x, float *rounded) {
+  ct_rng rng = ct_rng_make(33);
+  for (size_t at = 0; at < (size_t)ROWS * COLS; at += 16) {
+    struct ct_act_block b = {.e = 133};
+    b.q[0] = 127;
+    for (size_t i = 1; i < 16; ++i)
+      b.q[i] = (int8_t)(ct_rng_percent(&rng, 60) ? 0 : (int)ct_rng_below(&rng, 255) - 127);
+    for (size_t i = 0; i < 16; ++i)
+      x[at + i] = b.q[i];
+    ct_act_round(&b, 133 + LOST);
+    for (size_t i = 0; i < 16; ++i)
+      rounded[at + i] = (float)(b.q[i] * (1 << LOST));
+  }
+}
+
+static void test_rounded_as_said(void **state) {
+  (void)state;
+  float *x = test_calloc((size_t)ROWS * COLS, sizeof *x),
+        *rounded = test_calloc((size_t)ROWS * COLS, sizeof *x);
+  float got[CLASSES * COLS], want[CLASSES * COLS], exact[CLASSES * COLS];
+  draw_blocks(x, rounded);
+  weights_of(CT_FORMAT_COMPRESSED, 133 + LOST, x, got);
+  weights_of(CT_FORMAT_HBFP8, 0, rounded, want);
+  assert_memory_equal(got, want, sizeof got);
+  weights_of(CT_FORMAT_HBFP8, 0, x, exact);
+  assert_memory_not_equal(got, exact, sizeof got);
+  weights_of(CT_FORMAT_COMPRESSED, 0, x, got);
+  assert_memory_equal(got, exact, sizeof got);
+  test_free(x);
+  test_free(rounded);
+}
+
+/* ---- Of one network ---- */
+
+static ct_graph *resnet8(uint32_t batch, enum ct_format format) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.01}, .momentum = 0.9};
+  ct_graph *g;
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  assert_int_equal(ct_graph_builtin(g, "resnet8", batch, true), CT_OK);
+  assert_int_equal(ct_graph_optimise(g, ct_graph_find(g, "loss"), &how), CT_OK);
+  assert_true(ct_graph_keep(g, CT_ROLE_ACTIVATION, format) > 10);
+  assert_true(ct_graph_keep(g, CT_ROLE_GRADIENT, CT_FORMAT_HBFP8) > 10);
+  assert_int_equal(ct_graph_check(g), CT_OK);
+  return g;
+}
+
+static struct ct_network_info info_of(ct_network *net) {
+  struct ct_network_info info;
+  assert_int_equal(ct_network_info(net, &info), CT_OK);
+  return info;
+}
+
+static void test_needs_less(void **state) {
+  (void)state;
+  static const enum ct_format formats[] = {CT_FORMAT_HBFP8, CT_FORMAT_RECOMPUTE,
+                                           CT_FORMAT_COMPRESSED};
+  uint64_t bytes[3];
+  ct_device *dev;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  for (size_t i = 0; i < 3; ++i) {
+    ct_network *net;
+    ct_graph *g = resnet8(4, formats[i]);
+    if (ct_network_create(dev, g, NULL, &net)) fail_msg("%s", ct_last_error(dev));
+    bytes[i] = info_of(net).run_bytes;
+    ct_network_free(net);
+    ct_graph_free(g);
+  }
+  printf("  resnet8, 4 images: %llu bytes in HBFP8, %llu made again, %llu compressed, and pages\n",
+         (unsigned long long)bytes[0], (unsigned long long)bytes[1], (unsigned long long)bytes[2]);
+  assert_true(bytes[1] < bytes[0] && bytes[2] * 3 < bytes[0] * 2);
+  ct_close(dev);
+}
+
+static void fill(ct_network *net, ct_graph *g) {
+  float x[32 * 32 * 3], y[10] = {0};
+  ct_rng rng = ct_rng_make(8);
+  for (size_t i = 0; i < sizeof x / sizeof *x; ++i)
+    x[i] = (float)ct_rng_below(&rng, 256) / 256 - 0.5f;
+  y[3] = 1;
+  assert_int_equal(ct_network_write(net, ct_graph_find(g, "x"), x, sizeof x / sizeof *x), CT_OK);
+  assert_int_equal(ct_network_write(net, ct_graph_find(g, "y"), y, 10), CT_OK);
+}
+
+/* Without room a run ends in an error that says so; the next begins with all pages. Another network
+ * finds them taken, until the first is gone. */
+static void test_pages(void **state) {
+  (void)state;
+  struct ct_network_kept kept;
+  ct_device *dev;
+  ct_network *net, *other;
+  ct_graph *g = resnet8(1, CT_FORMAT_COMPRESSED);
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  const struct ct_network_options few = {.bits = 1};
+  assert_int_equal(ct_network_create(dev, g, &few, &net), CT_OK);
+  const uint64_t pages = info_of(net).pages;
+  assert_int_equal(ct_network_draw(net, 1), CT_OK);
+  fill(net, g);
+  for (unsigned i = 0; i < 2; ++i) {
+    assert_int_equal(ct_network_run(net, CT_TRAINING, 0), CT_ERR_JOB);
+    assert_non_null(strstr(ct_last_error(dev), "COMP"));
+    assert_non_null(strstr(ct_last_error(dev), "have pages for more bits a number"));
+  }
+  assert_int_equal(ct_network_create(dev, g, NULL, &other), CT_ERR_BUSY);
+  assert_non_null(strstr(ct_last_error(dev), "another network keeps its activations compressed"));
+  /* One with the same programs shares them. */
+  const struct ct_network_options like = {.like = net};
+  assert_int_equal(ct_network_create(dev, g, &like, &other), CT_OK);
+  ct_network_free(net);
+  assert_int_equal(ct_network_create(dev, g, NULL, &net), CT_ERR_BUSY);
+  ct_network_free(other);
+  assert_int_equal(ct_network_create(dev, g, NULL, &net), CT_OK);
+  assert_int_equal(ct_network_draw(net, 1), CT_OK);
+  fill(net, g);
+  for (unsigned i = 0; i < 3; ++i)
+    assert_int_equal(ct_network_run(net, CT_TRAINING, i), CT_OK);
+  assert_int_equal(ct_network_run(net, CT_INFERENCE, 0), CT_ERR_UNSUPPORTED);
+  const struct ct_network_info info = info_of(net);
+  assert_true(info.pages > 2 * pages && info.pages_most > pages && info.pages_most <= info.pages);
+  /* The bound makes it smaller. */
+  uint64_t bytes[2] = {0};
+  for (unsigned round = 0; round < 2; ++round) {
+    for (size_t i = 0; !ct_network_kept(net, i, &kept); ++i)
+      bytes[round] += kept.bytes;
+    for (size_t i = 0; i < net->compiled.kepts; ++i)
+      assert_int_equal(ct_network_keep_within(net, i, 128), CT_OK);
+    assert_int_equal(ct_network_run(net, CT_TRAINING, 3), CT_OK);
+  }
+  printf("  resnet8, an image: %llu bytes exactly, %llu with K = 128\n",
+         (unsigned long long)bytes[0], (unsigned long long)bytes[1]);
+  assert_true(bytes[1] < bytes[0]);
+  assert_int_equal(ct_network_keep_within(net, 0, 255), CT_ERR_ARG);
+  assert_int_equal(ct_network_keep_within(net, 1000, 1), CT_ERR_NOT_FOUND);
+  ct_network_free(net);
+  ct_graph_free(g);
+  ct_close(dev);
+}
+
+/* Bounds follow momentum and gradients, the same whether runs are waited for or submitted, and what
+ * is kept becomes smaller. */
+static void steps_with(double error, bool submit, uint8_t *bound, uint64_t *bytes,
+                       uint64_t *digest) {
+  const struct ct_network_options how = {.error = error, .refresh = 4};
+  struct bed b = {.g = resnet8(1, CT_FORMAT_COMPRESSED)};
+  struct net_bed n = {.bed = &b};
+  assert_int_equal(ct_open("emu:", &n.dev), CT_OK);
+  assert_int_equal(ct_network_create(n.dev, b.g, &how, &n.net), CT_OK);
+  assert_int_equal(ct_network_draw(n.net, 1), CT_OK);
+  fill(n.net, b.g);
+  for (unsigned i = 0; i < 4; ++i) {
+    if (!submit) {
+      assert_int_equal(ct_network_run(n.net, CT_TRAINING, i), CT_OK);
+      continue;
+    }
+    struct ct_event event;
+    uint64_t tag;
+    const struct ct_run run = {.queue = CT_TRAINING, .step = i};
+    assert_int_equal(ct_network_submit(n.net, &run, &tag), CT_OK);
+    assert_int_equal(ct_wait(n.dev, tag, &event, CT_FOREVER), CT_OK);
+    assert_int_equal(event.error, CT_OK);
+  }
+  *bytes = 0;
+  for (size_t i = 0; i < n.net->compiled.kepts; ++i) {
+    struct ct_network_kept kept;
+    assert_int_equal(ct_network_kept(n.net, i, &kept), CT_OK);
+    *bytes += kept.bytes;
+    bound[i] = (uint8_t)kept.bound;
+  }
+  *digest = net_digest(&n);
+  ct_network_free(n.net);
+  ct_close(n.dev);
+  ct_graph_free(b.g);
+}
+
+enum { MOST_KEPT = 64 };
+
+static void test_bounds(void **state) {
+  (void)state;
+  static const double errors[] = {0, 0.01, 0.1};
+  uint8_t bound[3][MOST_KEPT] = {{0}}, again[MOST_KEPT] = {0};
+  uint64_t bytes[3], digest[3], more_bytes, more;
+  for (size_t i = 0; i < 3; ++i) {
+    steps_with(errors[i], false, bound[i], &bytes[i], &digest[i]);
+    steps_with(errors[i], true, again, &more_bytes, &more);
+    assert_memory_equal(again, bound[i], sizeof again);
+    assert_true(more == digest[i] && more_bytes == bytes[i]);
+  }
+  printf("  resnet8, an image: %llu bytes exactly, %llu with 0.01, %llu with 0.1\n",
+         (unsigned long long)bytes[0], (unsigned long long)bytes[1], (unsigned long long)bytes[2]);
+  unsigned follow = 0;
+  for (size_t i = 0; i < MOST_KEPT; ++i) {
+    assert_int_equal(bound[0][i], 0);
+    assert_int_equal(bound[1][i] > 0, bound[2][i] > 0);
+    follow += bound[1][i] > 0 && bound[2][i] > bound[1][i];
+  }
+  assert_true(follow >= 4);
+  assert_true(bytes[1] < bytes[0] && bytes[2] < bytes[1]);
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  ct_device *dev;
+  ct_network *net;
+  ct_graph *g = resnet8(1, CT_FORMAT_COMPRESSED);
+  assert_int_equal(ct_open("emu:compress=0", &dev), CT_OK);
+  assert_int_equal(ct_network_create(dev, g, NULL, &net), CT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(ct_last_error(dev), "is to be kept compressed, which this device cannot"));
+  ct_close(dev);
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  const struct ct_network_options members = {.members = 2}, wrong = {.error = -1},
+                                  little = {.bits = 13};
+  assert_int_equal(ct_network_create(dev, g, &members, &net), CT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(ct_last_error(dev), "several members"));
+  assert_int_equal(ct_network_create(dev, g, &wrong, &net), CT_ERR_ARG);
+  assert_int_equal(ct_network_create(dev, g, &little, &net), CT_ERR_ARG);
+  ct_graph_free(g);
+  ct_close(dev);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_same_bits),       cmocka_unit_test(test_same_on_simulated_cores),
+      cmocka_unit_test(test_rounded_as_said), cmocka_unit_test(test_needs_less),
+      cmocka_unit_test(test_pages),           cmocka_unit_test(test_bounds),
+      cmocka_unit_test(test_refused)};
+  ct_tb_seed();
+  return cmocka_run_group_tests_name("kept activations", tests, NULL, NULL);
+}
