@@ -53,7 +53,9 @@ int ct_fusion_make(ct_network *n, bool common, const struct ct_fusion **group) {
   *group = g;
   if (g->made) return CT_OK;
   g->made = true;
-  if (n->compiled.whole || n->compiled.crowded) return CT_OK;
+  /* (What is kept compressed has a bound for each network, which jobs of several have no place
+   * for.) */
+  if (n->compiled.whole || n->compiled.crowded || n->compiled.kepts) return CT_OK;
   struct ct_compiled c;
   int err = ct_network_compile(n, true, common, &c);
   if (!err && !same_places(&c, &n->shared->compiled))
