@@ -84,6 +84,43 @@ static void test_same_bits(void **state) {
   assert_true(kept > 20 && less > 0);
 }
 
+/* A state's new value takes the old one's place tile by tile, in the step that makes what a
+ * gradient reads: what is made again there would read the new one. */
+static void state_beside(struct bed *b) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  bed_make(b);
+  b->update = true;
+  const int x = bed_tensor(b, CT_ROLE_INPUT, SHAPE(16, 32)),
+            state = ct_graph_tensor(b->g, &(struct ct_new_tensor){.role = CT_ROLE_STATE,
+                                                                  .shape = SHAPE(16, 32),
+                                                                  .initial = CT_INITIAL_ONES}),
+            y = BED_ADD(b, "mul", BED_IN(x, state)),
+            one = ct_graph_tensor(b->g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                                .shape = SHAPE(32, 32),
+                                                                .initial = CT_INITIAL_HE}),
+            h = BED_ADD(b, "relu", BED_IN(BED_ADD(b, "linear", BED_IN(y, one)))),
+            two = ct_graph_tensor(b->g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                                .shape = SHAPE(10, 32),
+                                                                .initial = CT_INITIAL_HE}),
+            labels = bed_tensor(b, CT_ROLE_LABEL, SHAPE(16, 10)),
+            logits = BED_ADD(b, "linear", BED_IN(h, two)),
+            loss = ct_graph_result(b->g, BED_ADD(b, "cross_entropy", BED_IN(logits, labels)));
+  const int now = BED_ADD(b, "add", BED_IN(state, y));
+  assert_int_equal(ct_graph_becomes(b->g, state, now), state);
+  assert_int_equal(ct_graph_optimise(b->g, loss, &how), CT_OK);
+  bed_check(b);
+}
+
+static void test_state_that_changes_at_once(void **state) {
+  (void)state;
+  struct bed b;
+  state_beside(&b);
+  const uint64_t want = two_steps(&b, "emu:", CT_FORMAT_HBFP8, 5, 0).digest;
+  assert_true(two_steps(&b, "emu:", CT_FORMAT_RECOMPUTE, 5, 0).digest == want);
+  assert_true(two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, 5, 0).digest == want);
+  bed_free(&b);
+}
+
 /* Whatever is lost, the simulated cores lose the same, and need the same pages. */
 static void test_same_on_simulated_cores(void **state) {
   (void)state;
@@ -377,11 +414,14 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_same_bits),       cmocka_unit_test(test_same_on_simulated_cores),
-      cmocka_unit_test(test_rounded_as_said), cmocka_unit_test(test_needs_less),
-      cmocka_unit_test(test_pages),           cmocka_unit_test(test_bounds),
-      cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
+                                     cmocka_unit_test(test_state_that_changes_at_once),
+                                     cmocka_unit_test(test_same_on_simulated_cores),
+                                     cmocka_unit_test(test_rounded_as_said),
+                                     cmocka_unit_test(test_needs_less),
+                                     cmocka_unit_test(test_pages),
+                                     cmocka_unit_test(test_bounds),
+                                     cmocka_unit_test(test_refused)};
   ct_tb_seed();
   return cmocka_run_group_tests_name("kept activations", tests, NULL, NULL);
 }

@@ -123,6 +123,8 @@ static void read_instead(struct ct_compiler *c, int value, int instead) {
 static void spread(struct ct_compiler *c) {
   for (size_t i = 0; i < c->steps; ++i)
     c->step[i].order *= 2;
+  for (size_t i = 0; i < c->values; ++i)
+    if (c->value[i].first != CT_FROM_START) c->value[i].first *= 2;
 }
 
 struct turn {
@@ -181,20 +183,30 @@ static uint64_t elements(const struct ct_val *v) {
 
 enum { LITTLE = 16 };
 
-/* Whether a value is there when gradients begin, or costs next to nothing: it lasts, they read it,
- * too, or what is made of it is much larger. */
-static bool is_there(struct ct_compiler *c, int value, int made) {
-  if (value == CT_NO_VALUE || c->value[value].place != CT_VALUE_ARENA) return true;
+/* Whether the new value of a weight or state has taken its place by then: where the new one lies
+ * was settled by who read the old one before anything was made again. */
+static bool is_replaced(const struct ct_compiler *c, int value, int order) {
+  for (size_t i = 0; i < c->values; ++i)
+    if (c->value[i].same == value && c->value[i].first < order) return true;
+  return false;
+}
+
+/* Whether a value is there at `order`, when gradients begin, or costs next to nothing: it lasts,
+ * they read it, too, or what is made of it is much larger. */
+static bool is_there(struct ct_compiler *c, int value, int made, int order) {
+  if (value == CT_NO_VALUE) return true;
+  if (c->value[value].place != CT_VALUE_ARENA) return !is_replaced(c, value, order);
   if (c->value[value].within != CT_NO_VALUE) return false;
   return elements(&c->value[value]) * LITTLE <= elements(&c->value[made]) ||
          readers_of(c, value).first != CT_FROM_START;
 }
 
-static bool can_be_made_again(struct ct_compiler *c, int value) {
+static bool can_be_made_again(struct ct_compiler *c, int value, int order) {
   const struct ct_net_step s = c->step[c->value[value].step];
-  bool there = s.kind == CT_STEP_TILES || (s.kind == CT_STEP_POOL && is_there(c, s.x, value));
+  bool there =
+      s.kind == CT_STEP_TILES || (s.kind == CT_STEP_POOL && is_there(c, s.x, value, order));
   for (unsigned i = 0; there && i < s.tile.ins; ++i)
-    there = is_there(c, s.in[i], value);
+    there = is_there(c, s.in[i], value, order);
   return there;
 }
 
@@ -455,7 +467,7 @@ static void one(struct ct_compiler *c, int value, enum ct_format format) {
   if (!is_kept(c, value, &r)) return;
   /* What others are made of again would have to be there when gradients begin. */
   const bool few = format == CT_FORMAT_RECOMPUTE || reads_one(c, value);
-  if (few && !r.again && can_be_made_again(c, value)) {
+  if (few && !r.again && can_be_made_again(c, value, r.first)) {
     make_again(c, value, &r);
     return;
   }
