@@ -140,6 +140,7 @@ struct ct_kept_sum {
 };
 struct ct_kept {
   const char *tensor; /* of the graph; the node that makes it, if it has none */
+  int value;          /* of the compiler */
   uint32_t rows, cols;
   struct ct_seat index; /* its index units */
   struct ct_kept_sum sum[CT_KEPT_SUMS];

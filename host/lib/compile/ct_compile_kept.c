@@ -296,6 +296,7 @@ static void note_kept(struct ct_compiler *c, int value, int index) {
   }
   o->kept[o->kepts++] =
       (struct ct_kept){.tensor = name_of(c, value),
+                       .value = value,
                        .rows = v->rows,
                        .cols = v->cols,
                        .index = {.at = (uint32_t)index}}; /* until places are known */
@@ -381,6 +382,22 @@ static void add_derived(struct ct_compiler *c, int value, size_t again) {
   }
 }
 
+/* What nothing is made of but means, as behind a ReLU that only says what it let through, is kept
+ * as closely as these. */
+static void add_means(struct ct_compiler *c, int value, struct ct_kept *k) {
+  for (size_t i = 0; i < c->steps; ++i) {
+    const struct ct_net_step *s = &c->step[i];
+    const bool mean = (s->kind == CT_STEP_POOL && s->pool_kind == CT_POOL_AVERAGE) ||
+                      (s->kind == CT_STEP_SUM_ROWS && s->sum.segment && !s->sum.squares);
+    if (is_back(s) || !mean || s->x != value) continue;
+    for (const struct ct_kept *y = c->out->kept; y < k; ++y)
+      for (unsigned j = 0; y->value == s->y && j < y->sums && k->sums < CT_KEPT_SUMS; ++j) {
+        k->sum[k->sums] = y->sum[j];
+        k->sum[k->sums++].derived = true;
+      }
+  }
+}
+
 /* What its bound follows: a value that something else is made of, too, has no bound. */
 static void add_sums(struct ct_compiler *c, int value, int copy) {
   struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
@@ -429,6 +446,8 @@ static void unpack_all(struct ct_compiler *c, int value, int index, enum ct_keep
   if (c->error) return;
   read_instead(c, value, copy);
   add_sums(c, value, copy);
+  struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
+  if (!c->error && k->sums == 0) add_means(c, value, k);
 }
 
 static void compress(struct ct_compiler *c, int value, const struct readers *r, enum ct_keep way) {
