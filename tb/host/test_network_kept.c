@@ -227,6 +227,40 @@ static void test_rounded_as_said(void **state) {
   test_free(rounded);
 }
 
+/* Which state a bound follows is told by who updates the weight, whatever others are called. */
+static void test_follows_what_updates(void **state) {
+  static const struct ct_optimise how = {.optimiser = CT_OPTIMISER_ADAM, .schedule = {.rate = 0.1}};
+  (void)state;
+  ct_device *dev;
+  ct_network *net;
+  struct bed b;
+  bed_make(&b);
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(ROWS, COLS)),
+            one = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(COLS, COLS)),
+            kept = BED_ADD(&b, "linear", BED_IN(in, one)),
+            weight = ct_graph_tensor(b.g, &(struct ct_new_tensor){.name = "w",
+                                                                  .role = CT_ROLE_WEIGHT,
+                                                                  .shape = SHAPE(CLASSES, COLS)}),
+            other = ct_graph_tensor(
+                b.g, &(struct ct_new_tensor){
+                         .name = "w.momentum", .role = CT_ROLE_STATE, .shape = SHAPE(ROWS, COLS)});
+  const int labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(ROWS, CLASSES)),
+            logits = BED_ADD(&b, "linear", BED_IN(kept, weight)),
+            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_becomes(b.g, other, BED_ADD(&b, "add", BED_IN(other, in))), other);
+  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+  assert_int_equal(ct_graph_set_format(b.g, kept, CT_FORMAT_COMPRESSED), kept);
+  bed_check(&b);
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  if (ct_network_create(dev, b.g, NULL, &net)) fail_msg("%s", ct_last_error(dev));
+  assert_int_equal(net->compiled.kepts, 1);
+  assert_int_equal(net->compiled.kept[0].sums, 1);
+  assert_int_equal(net->compiled.kept[0].sum[0].momentum, ct_graph_find(b.g, "w.mean"));
+  ct_network_free(net);
+  ct_close(dev);
+  bed_free(&b);
+}
+
 /* ---- Of one network ---- */
 
 static ct_graph *resnet8(uint32_t batch, enum ct_format format) {
@@ -418,6 +452,7 @@ int main(void) {
                                      cmocka_unit_test(test_state_that_changes_at_once),
                                      cmocka_unit_test(test_same_on_simulated_cores),
                                      cmocka_unit_test(test_rounded_as_said),
+                                     cmocka_unit_test(test_follows_what_updates),
                                      cmocka_unit_test(test_needs_less),
                                      cmocka_unit_test(test_pages),
                                      cmocka_unit_test(test_bounds),

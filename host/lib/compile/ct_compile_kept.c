@@ -304,22 +304,17 @@ static void note_kept(struct ct_compiler *c, int value, int index) {
 
 /* ---- What the bound follows ---- */
 
-static int find_state(const struct ct_compiler *c, const char *of, const char *suffix) {
-  const size_t length = strlen(of);
-  for (size_t t = 1; t <= c->g->tensors; ++t) {
-    const char *name = c->g->tensor[t]->name;
-    if (!strncmp(name, of, length) && !strcmp(name + length, suffix)) return (int)t;
-  }
-  return 0;
-}
-
-/* The state that has a weight's momentum, or mean; 0: there is none. gradient: the weight's. */
+/* What updates a weight from its gradient and momentum, or mean; the state that has these; 0: none.
+ * gradient: the weight's. */
 static int momentum_of(const struct ct_compiler *c, int gradient) {
+  enum { AT = 2 };
   for (size_t t = 1; t <= c->g->tensors; ++t) {
     const struct ct_gtensor *w = c->g->tensor[t];
-    if (w->role != CT_ROLE_WEIGHT || w->gradient != gradient) continue;
-    const int momentum = find_state(c, w->name, ".momentum");
-    return momentum ? momentum : find_state(c, w->name, ".mean");
+    const int by = w->becomes ? c->g->tensor[w->becomes]->node : -1;
+    if (w->role != CT_ROLE_WEIGHT || w->gradient != gradient || by < 0) continue;
+    const struct ct_gnode *n = c->g->node[by];
+    if (strcmp(n->op->name, "sgd") != 0 && strcmp(n->op->name, "adam") != 0) continue;
+    if (n->in[0] == (int)t && n->inputs > AT) return n->in[AT];
   }
   return 0;
 }
