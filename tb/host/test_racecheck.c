@@ -182,6 +182,54 @@ static void test_complaints(void **state) {
   check_complaint(CT_OP_END, CT_F_ALL_OP, CT_OP_NOP, "no END");
 }
 
+/* ---- Compressed groups ---- */
+
+enum { INDEX = 1000 };
+
+/* Two groups of a tile, whose index unit orders a store and loads: the first of these may free
+ * them. */
+static void add_groups(struct ct_cmd *cmd, uint32_t op, uint32_t spm, bool frees) {
+  *cmd = (struct ct_cmd){{0}};
+  CT_PUT(cmd, ALL_OP, op);
+  CT_PUT(cmd, DMA_COMP, 1);
+  CT_PUT(cmd, DMA_DRAM, INDEX);
+  CT_PUT(cmd, DMA_SPM, spm);
+  CT_PUT(cmd, DMA_NB, 16);
+  CT_PUT(cmd, DMA_N1, 2 | 120 << 4);
+  CT_PUT(cmd, DMA_S1, 16);
+  CT_PUT(cmd, DMA_N2, 1);
+  CT_PUT(cmd, DMA_FREE, frees);
+}
+
+static void comp_check(bool waits, uint32_t words, const char *complaint) {
+  struct ct_cmd cmd[4] = {{{0}}};
+  char why[256] = "";
+  CT_PUT(&cmd[0], ALL_OP, CT_OP_LD); /* the words of both groups */
+  CT_PUT(&cmd[0], DMA_NB, 32);
+  CT_PUT(&cmd[0], DMA_S0, 1);
+  CT_PUT(&cmd[0], DMA_N1, 1);
+  CT_PUT(&cmd[0], DMA_N2, 1);
+  CT_PUT(&cmd[0], ALL_SIG0, CT_SEM(0));
+  add_groups(&cmd[1], CT_OP_ST, 0, false);
+  CT_PUT(&cmd[1], ALL_WAIT0, CT_SEM(0));
+  CT_PUT(&cmd[1], ALL_SIG0, CT_SEM(1));
+  add_groups(&cmd[2], CT_OP_LD, 64, true);
+  if (waits) CT_PUT(&cmd[2], ALL_WAIT0, CT_SEM(1));
+  CT_PUT(&cmd[3], ALL_OP, CT_OP_END);
+  const struct ct_racecheck check = {
+      .cmds = cmd, .count = 4, .spm_words = words, .dram_units = INDEX + 1, .depth = 16};
+  const bool fine = ct_racecheck(&check, NULL, why, sizeof why);
+  assert_int_equal(fine, !complaint);
+  if (complaint && !strstr(why, complaint)) fail_msg("%s", why);
+}
+
+static void test_compressed_groups(void **state) {
+  (void)state;
+  comp_check(true, 96, NULL);
+  comp_check(false, 96, "DRAM unit 1000");
+  comp_check(true, 95, "outside the window");
+}
+
 /* ---- Programs by hand ---- */
 
 enum {
@@ -356,6 +404,7 @@ int main(void) {
                                      cmocka_unit_test(test_steps_need_every_semaphore),
                                      cmocka_unit_test(test_requests_need_every_semaphore),
                                      cmocka_unit_test(test_complaints),
+                                     cmocka_unit_test(test_compressed_groups),
                                      cmocka_unit_test(test_semaphores_are_taken_over),
                                      cmocka_unit_test(test_products_read_ahead),
                                      cmocka_unit_test(test_random_programs_are_race_free)};
