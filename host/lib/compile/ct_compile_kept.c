@@ -203,8 +203,9 @@ static bool is_there(struct ct_compiler *c, int value, int made, int order) {
 
 static bool can_be_made_again(struct ct_compiler *c, int value, int order) {
   const struct ct_net_step s = c->step[c->value[value].step];
-  bool there =
-      s.kind == CT_STEP_TILES || (s.kind == CT_STEP_POOL && is_there(c, s.x, value, order));
+  /* Pooling makes HBFP8 that it reads FP32 first, which takes more room than what it makes. */
+  const bool pools = s.kind == CT_STEP_POOL && c->value[s.x].need[CT_KEEP_F32];
+  bool there = s.kind == CT_STEP_TILES || (pools && is_there(c, s.x, value, order));
   for (unsigned i = 0; there && i < s.tile.ins; ++i)
     there = is_there(c, s.in[i], value, order);
   return there;
