@@ -55,7 +55,10 @@ module ct_act_bits (
   assign ready_o = !full_o;
   assign idle_o  = count_q == 2'd0 && check_q == 8'd0;
   assign push    = valid_i && ready_o;
-  assign check_d = check_q ^ fold(data_i);
+  always_comb begin
+    check_d = check_q;
+    if (push) check_d = check_q ^ fold(data_i);
+  end
 
   // Units of the group that are here. (Those of the next one may be behind.)
   logic [1:0] own;

@@ -42,22 +42,21 @@ module ct_act_round (
     end
   end
 
-  // Second cycle: sizes, shifted and rounded. (127 shifted by one becomes 64: it fits.)
-  for (genvar i = 0; i < 16; i++) begin : g_lane
-    logic [7:0]  q;
+  // Second cycle: sizes, shifted and rounded. (127 shifted by one becomes 64: it fits. As a function, so that a simulator works only when there is a block.)
+  function automatic logic [7:0] lane(input logic [7:0] q, input logic [2:0] shift, input logic gone);
     logic [6:0]  size, kept;
     logic [13:0] wide;      // the size, and what is shifted out of it
-    logic        up;
-    assign q    = data_q[8*i +: 8];
-    assign size = q[7] ? 7'd0 - q[6:0] : q[6:0];  // (0 for -128)
-    assign wide = {size, 7'd0} >> shift_q;
-    assign up   = wide[6] && (wide[5:0] != 6'd0 || wide[7]);
-    assign kept = gone_q ? 7'd0 : wide[13:7] + 7'(up);
-    always_ff @(posedge clk_i) begin
-      if (second_i) begin
-        size_o[7*i +: 7] <= kept;
-        neg_o[i]         <= q[7] && kept != 7'd0;
-      end
+    begin
+      size = q[7] ? 7'd0 - q[6:0] : q[6:0];  // (0 for -128)
+      wide = {size, 7'd0} >> shift;
+      kept = gone ? 7'd0 : wide[13:7] + 7'(wide[6] && (wide[5:0] != 6'd0 || wide[7]));
+      lane = {q[7] && kept != 7'd0, kept};
+    end
+  endfunction
+
+  always_ff @(posedge clk_i) begin
+    if (second_i) begin
+      for (int i = 0; i < 16; i++) {neg_o[i], size_o[7*i +: 7]} <= lane(data_q[8*i +: 8], shift_q, gone_q);
     end
   end
 

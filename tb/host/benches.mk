@@ -54,6 +54,8 @@ $(BUILD)/san/bin/coltrain: $(TOOL_SRCS:%.c=$(BUILD)/san/obj/%.o) $(BUILD)/san/li
 	$(Q)$(CC) -rdynamic $(SANITIZE) -o $@ $^ $(LIB_LDLIBS) $(TOOLS_LDLIBS)
 $(call host_test,test_network_batches,tb/host/test_network_batches.c)
 $(BUILD)/tb/test_network_batches $(BUILD)/tb/test_network_batches.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_network_same,tb/host/test_network_same.c)
+$(BUILD)/tb/test_network_same $(BUILD)/tb/test_network_same.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_perceptrons,tb/host/test_perceptrons.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_perceptrons $(BUILD)/tb/test_perceptrons.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_mlp,tb/host/test_mlp.c tb/host/ct_racecheck.c)

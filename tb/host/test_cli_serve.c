@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks of layers under load by the coltrain command: every answer, one run for each request or
- * batches that the host forms, on emu: and on simulated cores, the same bytes each time, and a
- * sentence for what goes wrong.
+ * Networks under load by the coltrain command: every answer, one run for each request, batches that
+ * the host forms or, of perceptrons, the device, on emu: and on simulated cores, the same bytes
+ * each time, and a sentence for what goes wrong.
  */
 #include "ct_tb.h"
 
@@ -38,13 +38,21 @@ static ct_graph *describe_small(void) {
   return g;
 }
 
-static void save_small(const char *path) {
+/* A perceptron as a network, whose runs have four rows. */
+static ct_graph *describe_perceptron(void) {
+  ct_graph *g;
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  assert_int_equal(ct_graph_mlp(g, (const uint32_t[]){64, 20, 10}, 2, 4, false), CT_OK);
+  if (ct_graph_check(g) < 0) fail_msg("%s", ct_graph_error(g));
+  return g;
+}
+
+static void save(ct_graph *g, uint64_t seed, const char *path) {
   ct_device *dev;
   ct_network *net;
-  ct_graph *g = describe_small();
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
   assert_int_equal(ct_network_create(dev, g, NULL, &net), CT_OK);
-  assert_int_equal(ct_network_draw(net, 4), CT_OK);
+  assert_int_equal(ct_network_draw(net, seed), CT_OK);
   assert_int_equal(ct_network_save(net, path), CT_OK);
   ct_network_free(net);
   ct_graph_free(g);
@@ -53,7 +61,8 @@ static void save_small(const char *path) {
 
 static int open_all(void **state) {
   const int status = cli_make_folder(state);
-  save_small(cli_path("small.ctm"));
+  save(describe_small(), 4, cli_path("small.ctm"));
+  save(describe_perceptron(), 1, cli_path("perceptron.ctm"));
   return status;
 }
 
@@ -244,6 +253,38 @@ static void convolutions_on_the_small_core(void **state) {
   json_decref(root);
 }
 
+/* ---- Perceptrons ---- */
+
+/* As a network it goes into the batches of the device, in the cycles of a model of its widths:
+ * where things lie in memory costs a burst here and there. */
+static void a_perceptron_goes_to_the_batcher(void **state) {
+  (void)state;
+  static const char args[] =
+      "--batching adaptive --deadline 9000 --requests 60 --load 0.7 --json -" SIM;
+  double cycles[2];
+  for (unsigned i = 0; i < 2; ++i) {
+    json_t *root = cli_expect_json(
+        cli_line("serve-bench --model %s %s", i ? "64-20-10" : cli_path("perceptron.ctm"), args));
+    check_answers(root, 60);
+    assert_int_equal(cli_number_at(root, "max_batch"), 16);
+    assert_true(cli_number_at(root, "serve.mean_batch") > 2);
+    assert_true(
+        json_is_true(json_object_get(json_array_get(cli_at(root, "models"), 0), "weights_stay")));
+    cycles[i] = cli_number_at(root, "capacity.cycles_per_request");
+    json_decref(root);
+  }
+  assert_true(cycles[0] < 1.02 * cycles[1] && cycles[1] < 1.02 * cycles[0]);
+}
+
+/* Beside one of widths; as many requests as to those, unless it is said. */
+static void perceptrons_of_both_kinds(void **state) {
+  (void)state;
+  json_t *root = cli_expect_json(
+      cli_line("serve-bench --model %s --model 30-12-5 --json -" EMU, cli_path("perceptron.ctm")));
+  check_answers(root, 2000);
+  json_decref(root);
+}
+
 /* ---- What goes wrong ---- */
 
 static void without_time(void **state) {
@@ -276,7 +317,10 @@ static void refused(void **state) {
                   cli_line("serve-bench --model %s" EMU, cli_path("mlp.ctm"))));
   free(cli_expect(1, "holds no network of layers", "serve-bench --model ." EMU));
   free(cli_expect(1, "cut short", cli_line("serve-bench --model %s" EMU, cli_path("broken.ctm"))));
-  free(cli_expect(2, "give one kind", "serve-bench --model lenet5 --model 64-10" EMU));
+  free(cli_expect(1, "give one kind", "serve-bench --model lenet5 --model 64-10" EMU));
+  free(cli_expect(
+      1, "give one kind",
+      cli_line("serve-bench --model %s --model lenet5" EMU, cli_path("perceptron.ctm"))));
   free(cli_expect(2, "8 models at most",
                   "serve-bench --model lenet5 --model lenet5 --model lenet5 --model lenet5 --model "
                   "lenet5 --model lenet5 --model lenet5 --model lenet5 --model lenet5"));
@@ -291,6 +335,8 @@ int main(void) {
       cmocka_unit_test(waits_for_others),
       cmocka_unit_test(keeps_deadlines),
       cmocka_unit_test(convolutions_on_the_small_core),
+      cmocka_unit_test(a_perceptron_goes_to_the_batcher),
+      cmocka_unit_test(perceptrons_of_both_kinds),
       cmocka_unit_test(without_time),
       cmocka_unit_test(stopped),
       cmocka_unit_test(refused),

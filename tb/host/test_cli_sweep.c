@@ -47,6 +47,19 @@ static void the_same_alone(void **state) {
   json_decref(all);
 }
 
+/* All digits that were given are there, and no more. */
+static void values_are_as_given(void **state) {
+  (void)state;
+  json_t *all = cli_expect_json(
+      "train --epochs 1 --samples 64 --batch 16 --momentum 0.7 --json - "
+      "--sweep lr=0.123456789 seed=4294967295,16777217" EMU);
+  assert_true(cli_number_at(member(all, 0), "lr") == 0.123456789);
+  assert_true(cli_number_at(member(all, 0), "momentum") == 0.7);
+  assert_true(cli_number_at(member(all, 0), "seed") == 4294967295.0);
+  assert_true(cli_number_at(member(all, 1), "seed") == 16777217.0);
+  json_decref(all);
+}
+
 /* The file of the best is that of a network, which can be trained on. */
 static void the_best_is_kept(void **state) {
   (void)state;
@@ -212,11 +225,17 @@ static void refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_same_alone), cmocka_unit_test(the_best_is_kept),
-      cmocka_unit_test(halving),        cmocka_unit_test(batches),
-      cmocka_unit_test(one_diverges),   cmocka_unit_test(kept),
-      cmocka_unit_test(perceptrons),    cmocka_unit_test(lines_and_cycles),
-      cmocka_unit_test(watched),        cmocka_unit_test(stopped),
+      cmocka_unit_test(the_same_alone),
+      cmocka_unit_test(values_are_as_given),
+      cmocka_unit_test(the_best_is_kept),
+      cmocka_unit_test(halving),
+      cmocka_unit_test(batches),
+      cmocka_unit_test(one_diverges),
+      cmocka_unit_test(kept),
+      cmocka_unit_test(perceptrons),
+      cmocka_unit_test(lines_and_cycles),
+      cmocka_unit_test(watched),
+      cmocka_unit_test(stopped),
       cmocka_unit_test(refused),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);

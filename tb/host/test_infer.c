@@ -26,8 +26,9 @@ struct shape {
   struct ct_mlp net;
   uint32_t rows, window; /* rows: CT_INFER_BATCH too */
   maker *make;
-  uint64_t work; /* units of workspace that the program takes */
-  bool holds;    /* a program before left its weights in the scratchpad */
+  uint64_t work;   /* units of workspace that the program takes */
+  bool holds;      /* a program before left its weights in the scratchpad */
+  uint32_t planes; /* of answers: struct ct_infer */
 };
 
 /* The least window of any network. */
@@ -90,8 +91,12 @@ static struct ct_code make(struct shape *s) {
   uint32_t used = 0;
   struct ct_code code = {NULL, 0};
   for (int refusals = 0;; ++refusals) {
-    const struct ct_infer shape = {
-        .net = &s->net, .rows = s->rows, .spm_words = s->window, .used = &used, .work = &s->work};
+    const struct ct_infer shape = {.net = &s->net,
+                                   .rows = s->rows,
+                                   .spm_words = s->window,
+                                   .used = &used,
+                                   .planes = s->planes,
+                                   .work = &s->work};
     const int err = s->make(&shape, &code, &(struct ct_why){why, sizeof why});
     if (!err) break;
     const char *at = strstr(why, phrase);
@@ -127,7 +132,10 @@ static struct where where_of(const struct ct_mlp *net, uint64_t work) {
 static void check_races(const struct shape *s, const struct ct_code *code, unsigned depth,
                         uint32_t batch) {
   char why[256];
-  const struct where w = where_of(&s->net, s->work);
+  struct where w = where_of(&s->net, s->work);
+  const uint32_t tiles = ct_mlp_out(&s->net, s->net.layers - 1);
+  w.work += s->planes * tiles;
+  w.all += s->planes * tiles;
   struct ct_racecheck check = {.cmds = code->cmd,
                                .count = code->count,
                                .args = {w.image, w.out},
@@ -148,7 +156,8 @@ static void check_races(const struct shape *s, const struct ct_code *code, unsig
     print_shape(s);
     fail_msg("depth %u, batch of %u: %s", depth, batch, why);
   }
-  const uint64_t answers = (batch ? batch : s->rows) * w.answer;
+  const uint64_t row = s->planes ? tiles * CT_F32_ROW_UNITS : w.answer;
+  const uint64_t answers = (batch ? batch : s->rows) * row;
   assert_in_range(stats.st_beats, answers, s->work ? UINT64_MAX : answers);
 }
 
@@ -342,6 +351,11 @@ static void run_random(const char *transport, int cases, uint64_t stream) {
     check_races(&s, &code, 1 + ct_rng_below(&rng, 16), 0);
     check_bytes(transport, &s, &code, &rng);
     free(code.cmd);
+    s.planes = CT_F32_TILE_UNITS; /* their bytes: test_perceptrons */
+    code = make(&s);
+    check_races(&s, &code, 1 + ct_rng_below(&rng, 16), 0);
+    free(code.cmd);
+    s.planes = 0;
     s.rows = CT_INFER_BATCH;
     if (s.window < least_window(s.rows)) s.window = least_window(s.rows);
     code = make(&s);
@@ -501,13 +515,13 @@ static void test_deep_networks(void **state) {
 static void test_on_the_simulated_core(void **state) {
   (void)state;
   static const struct shape shapes[] = {
-      {{3, {64, 128, 64, 10}}, 1, 1024, ct_infer_wide, 0, false},
-      {{3, {64, 128, 64, 10}}, 16, 4096, ct_infer_wide, 0, false},
-      {{2, {100, 270, 33}}, 5, 1100, ct_infer_wide, 0, false},
-      {{4, {17, 600, 3, 50, 130}}, 16, 12000, ct_infer_wide, 0, false},
-      {{2, {1100, 20, 70}}, 2, 300, ct_infer_wide, 0, false},
-      {{3, {100, 270, 150, 33}}, 16, 400, ct_infer_spilled, 0, false},
-      {{2, {1100, 20, 70}}, 5, 2000, ct_infer_spilled, 0, false}};
+      {{3, {64, 128, 64, 10}}, 1, 1024, ct_infer_wide, 0, false, 0},
+      {{3, {64, 128, 64, 10}}, 16, 4096, ct_infer_wide, 0, false, 0},
+      {{2, {100, 270, 33}}, 5, 1100, ct_infer_wide, 0, false, 0},
+      {{4, {17, 600, 3, 50, 130}}, 16, 12000, ct_infer_wide, 0, false, 0},
+      {{2, {1100, 20, 70}}, 2, 300, ct_infer_wide, 0, false, 0},
+      {{3, {100, 270, 150, 33}}, 16, 400, ct_infer_spilled, 0, false, 0},
+      {{2, {1100, 20, 70}}, 5, 2000, ct_infer_spilled, 0, false, 0}};
   ct_rng rng = ct_rng_make(3);
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
     struct shape s = shapes[i];
@@ -523,9 +537,9 @@ static void test_on_the_simulated_core(void **state) {
 static void test_what_spilling_costs(void **state) {
   (void)state;
   static const struct shape shapes[] = {
-      {{4, {784, 1000, 500, 256, 10}}, 16, 32768, ct_infer_wide, 0, false},
-      {{2, {300, 4000, 10}}, 16, 32768, ct_infer_wide, 0, false},
-      {{2, {300, 4000, 10}}, 1, 32768, ct_infer_wide, 0, false}};
+      {{4, {784, 1000, 500, 256, 10}}, 16, 32768, ct_infer_wide, 0, false, 0},
+      {{2, {300, 4000, 10}}, 16, 32768, ct_infer_wide, 0, false, 0},
+      {{2, {300, 4000, 10}}, 1, 32768, ct_infer_wide, 0, false, 0}};
   ct_rng rng = ct_rng_make(9);
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
     struct shape s = shapes[i];

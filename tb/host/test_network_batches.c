@@ -247,7 +247,7 @@ static void test_what_is_refused(void **state) {
   (void)state;
   struct bed b;
   ct_server *server, *second;
-  ct_graph *g = trained(&kSgd), *wide = answering(g, 17), *lenet;
+  ct_graph *g = trained(&kSgd), *wide = answering(g, 65), *lenet;
   open_bed(&b, "emu:", &kSgd);
   refuse_network(&b, g, 0);
   refuse_network(&b, wide, 0);

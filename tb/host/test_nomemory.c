@@ -20,6 +20,7 @@
 #include "coltrain/array.h"
 #include "coltrain/graph.h"
 #include "coltrain/network.h"
+#include "ct_network.h"
 #include "ct_prog.h"
 #include "ct_queue.h"
 
@@ -557,6 +558,47 @@ static bool try_array(long n, bool for_good) {
   return failed;
 }
 
+/* What runs need for a while begins with zeros, also if there was no memory for these at first. */
+static void without_memory_arenas(void **state) {
+  enum { DIRTY = 1 << 20 };
+  (void)state;
+  const struct ct_network_options how = {.kernels = true};
+  bool failed = true;
+  for (long n = 0; failed; ++n) {
+    ct_device *dev;
+    ct_network *net;
+    uint64_t at = 0;
+    uint8_t *bytes = malloc(DIRTY);
+    if (ct_open("emu:dram=16,spm=4096", &dev)) fail_msg("%s", ct_last_error(NULL));
+    ct_graph *g = perceptron_of(dev);
+    if (ct_graph_check(g) || ct_network_create(dev, g, &how, &net))
+      fail_msg("%s", ct_last_error(dev));
+    assert_int_equal(ct_network_arena(net, CT_TRAINING, &at), CT_OK);
+    assert_non_null(bytes);
+    memset(bytes, 0xff, DIRTY);
+    assert_int_equal(ct_mem_alloc(dev, DIRTY, &at), CT_OK);
+    assert_int_equal(ct_mem_write(dev, at, bytes, DIRTY), CT_OK);
+    assert_int_equal(ct_mem_free(dev, at), CT_OK);
+    host.before = n;
+    host.for_good = host.failed = false;
+    host.armed = true;
+    const int err = ct_network_arena(net, CT_INFERENCE, &at);
+    host.armed = false;
+    failed = host.failed;
+    assert_int_equal(err, failed ? CT_ERR_MEMORY : CT_OK);
+    assert_int_equal(ct_network_arena(net, CT_INFERENCE, &at), CT_OK);
+    const size_t size = (size_t)net->compiled.arena * CT_UNIT;
+    assert_in_range(size, 1, DIRTY);
+    assert_int_equal(ct_mem_read(dev, at, bytes, size), CT_OK);
+    for (size_t i = 0; i < size; ++i)
+      assert_int_equal(bytes[i], 0);
+    free(bytes);
+    ct_network_free(net);
+    ct_graph_free(g);
+    ct_close(dev);
+  }
+}
+
 static void without_memory_arrays(void **state) {
   (void)state;
   for (int for_good = 0; for_good < 2; ++for_good) {
@@ -659,7 +701,7 @@ int main(void) {
       cmocka_unit_test(without_memory_work_of_models), cmocka_unit_test(without_memory_handles),
       cmocka_unit_test(without_memory_files),          cmocka_unit_test(without_memory_requests),
       cmocka_unit_test(without_memory_gradients),      cmocka_unit_test(without_memory_networks),
-      cmocka_unit_test(without_memory_arrays),
+      cmocka_unit_test(without_memory_arrays),         cmocka_unit_test(without_memory_arenas),
   };
   ct_rng rng = ct_rng_make(1);
   for (int i = 0; i < BATCH * IN; ++i)

@@ -156,12 +156,13 @@ static void test_programs_are_those_of_models(void **state) {
   for (int i = 0, draws = ct_tb_draws(40); i < draws; ++i) {
     const struct shape s = draw_shape(&rng, ct_rng_below(&rng, 2) ? 60 : 300);
     const struct ct_mlp net = mlp_of(&s);
-    const uint32_t rows = 1 + ct_rng_below(&rng, 16);
+    const uint32_t all = 1 + ct_rng_below(&rng, 64), passes = (all + 15) / 16;
+    const uint32_t rows = (all + passes - 1) / passes;
     const uint32_t window = ct_rng_below(&rng, 3) ? SPM : 300 + ct_rng_below(&rng, 3000);
     struct ct_code code;
     struct ct_codes codes;
     uint64_t work;
-    ct_graph *g = answering(&s, rows);
+    ct_graph *g = answering(&s, all);
     const struct ct_infer infer = {.net = &net, .rows = rows, .spm_words = window, .work = &work};
     if (!ct_prog_infer(&infer, &code, NULL)) {
       same_programs(&(struct ct_codes){&code, 1}, g, window);
@@ -250,8 +251,8 @@ static void test_what_is_no_perceptron(void **state) {
   assert_false(is_one(other_graph(&(struct other){.extra = true}), 0));
   assert_false(is_one(other_graph(&(struct other){.kept = true}), 0));
   assert_false(is_one(other_graph(&(struct other){.kept = true, .loss = "cross_entropy"}), 0));
-  assert_true(is_one(answering(&kSmall, 16), 0));
-  assert_false(is_one(answering(&kSmall, 17), 0));
+  assert_true(is_one(answering(&kSmall, 64), 0));
+  assert_false(is_one(answering(&kSmall, 65), 0));
 }
 
 static ct_graph *rebuilt(double momentum, double decay) {
@@ -336,6 +337,14 @@ static struct ct_event wait_for(ct_device *dev, uint64_t tag) {
   ok(dev, ct_wait(dev, tag, &e, CT_FOREVER));
   assert_int_equal(e.error, CT_OK);
   return e;
+}
+
+static ct_weights *publish(ct_device *dev, ct_network *from, ct_network *to) {
+  ct_weights *w;
+  uint64_t tag;
+  ok(dev, ct_network_publish_submit(from, to, NULL, &w, &tag));
+  wait_for(dev, tag);
+  return w;
 }
 
 /* Cycles of the one and the other; where things lie in memory costs a burst here and there. */
@@ -444,6 +453,347 @@ static void compare_answers(ct_device *dev, const struct shape *s, uint32_t rows
   ct_model_free(m);
 }
 
+/* More rows than a program takes: the bits of so many asked for one by one, by frames, too. */
+static void compare_passes(ct_device *dev, const struct shape *s, uint32_t rows, ct_rng *rng) {
+  ct_model *m = make_model(dev, s);
+  ct_graph *g = answering(s, rows);
+  ct_network *n = put(dev, g);
+  struct shape asked = *s;
+  asked.batch = rows;
+  const struct numbers d = draw_numbers(&asked, rng);
+  const size_t count = (size_t)rows * classes(s);
+  float *want = malloc(count * sizeof *want), *got = malloc(count * sizeof *got);
+  struct ct_network_info info;
+  struct ct_network_stage stage;
+  ct_frame *frame;
+  uint64_t tag;
+  assert_true(want && got);
+  ok(dev, ct_network_draw(n, 7));
+  for (uint32_t i = 0; i < rows; ++i)
+    ok(dev, ct_model_infer(m, NULL, d.x + (size_t)i * inputs(s), 1, want + (size_t)i * classes(s)));
+  ok(dev, ct_network_info(n, &info));
+  if (ct_network_stages(n) == 1) { /* in a small window kernels may take them */
+    assert_int_equal(info.jobs, (rows + 15) / 16);
+    ok(dev, ct_network_stage(n, 0, &stage));
+    assert_int_equal(stage.jobs, info.jobs);
+    assert_int_equal(info.inputs, inputs(s));
+  }
+  put_in(dev, n, "x", d.x);
+  ok(dev, ct_network_run(n, CT_INFERENCE, 0));
+  same_tensor(dev, n, "logits", want);
+  ok(dev, ct_frame_create(n, &frame));
+  ok(dev, ct_frame_write(frame, find(n, "x"), d.x, (size_t)rows * inputs(s)));
+  ok(dev, ct_network_submit(n, &(struct ct_run){.frame = frame}, &tag));
+  wait_for(dev, tag);
+  ok(dev, ct_frame_read(frame, find(n, "logits"), got, count));
+  ct_assert_same("logits of a frame", (uint8_t *)got, (uint8_t *)want, count * sizeof *want);
+  ct_frame_free(frame);
+  free(want);
+  free(got);
+  free_numbers(&d);
+  ct_network_free(n);
+  ct_graph_free(g);
+  ct_model_free(m);
+}
+
+static void test_passes(void **state) {
+  (void)state;
+  static const char *const uris[] = {"emu:", "emu:spm=2048", "emu:spm=512",
+                                     "sim:", "sim:core=16x8"};
+  static const uint32_t rows[] = {17, 31, 33, 48, 63, 64};
+  ct_rng rng = ct_rng_make(9);
+  for (size_t i = 0; i < sizeof uris / sizeof *uris; ++i) {
+    ct_device *dev;
+    if (ct_open(uris[i], &dev)) fail_msg("%s", ct_last_error(NULL));
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k += i < 3 ? 1 : 3) {
+      const struct shape s = draw_shape(&rng, i < 3 ? 200 : 60);
+      compare_passes(dev, &s, rows[k], &rng);
+    }
+    ct_close(dev);
+  }
+}
+
+/* On the core the passes of a run follow each other: they take less than a request each. */
+static void test_passes_take_no_longer(void **state) {
+  (void)state;
+  const struct shape s = {.layers = 3, .width = {100, 70, 50, 10}, .batch = 1};
+  ct_device *dev;
+  uint64_t took[2];
+  if (ct_open("sim:", &dev)) fail_msg("%s", ct_last_error(NULL));
+  for (unsigned i = 0; i < 2; ++i) {
+    ct_graph *g = answering(&s, i ? 64 : 16);
+    ct_network *n = put(dev, g);
+    struct ct_event e = {0};
+    for (int again = 0; again < 2; ++again) {
+      uint64_t tag;
+      ok(dev, ct_network_submit(n, &(struct ct_run){.queue = CT_INFERENCE}, &tag));
+      e = wait_for(dev, tag);
+    }
+    took[i] = e.end - e.start;
+    ct_network_free(n);
+    ct_graph_free(g);
+  }
+  print_message("16 rows: %llu cycles, 64: %llu\n", (unsigned long long)took[0],
+                (unsigned long long)took[1]);
+  assert_in_range(took[1], took[0], 4 * took[0]);
+  ct_close(dev);
+}
+
+/* ---- In front of a larger graph ------------------------------------------------------------ */
+
+/* Layers, as ct_graph_mlp() has them, and then something else. */
+struct front {
+  uint32_t layers, width[MOST_LAYERS + 1], rows;
+  bool images, twice; /* the input is one of images; what the layers give is an output, too */
+  enum { SOFTMAX, TANH, NORM, NEXT, SCALED, KINDS } then;
+};
+
+static int weight(ct_graph *g, const char *name, struct ct_shape shape) {
+  const int w = ct_graph_tensor(
+      g, &(struct ct_new_tensor){
+             .name = name, .role = CT_ROLE_WEIGHT, .initial = CT_INITIAL_HE, .shape = shape});
+  must(g, w);
+  return w;
+}
+
+static int add_rest(ct_graph *g, const struct front *f, int t) {
+  const uint32_t last = f->width[f->layers];
+  if (f->then == SOFTMAX) return node(g, "softmax", NULL, &t, 1);
+  if (f->then == TANH) return node(g, "tanh", NULL, &t, 1);
+  if (f->then == SCALED) {
+    const int by = weight(g, "factor", (struct ct_shape){1, {last}});
+    return node(g, "mul", NULL, (const int[]){t, by}, 2);
+  }
+  if (f->then == NORM)
+    t = node(g, "layer_norm", NULL,
+             (const int[]){t, weight(g, "scale", (struct ct_shape){1, {last}})}, 2);
+  /* No bias, so it is no layer of them; of NEXT it reads the matrix as a product does. */
+  return node(g, "linear", "end",
+              (const int[]){t, weight(g, "end.weight", (struct ct_shape){2, {5, last}})}, 2);
+}
+
+static ct_graph *with_front(const struct front *f) {
+  ct_graph *g;
+  char name[32];
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  const struct ct_shape rows = {2, {f->rows, f->width[0]}},
+                        images = {4, {f->rows, 1, f->width[0] / 4, 4}};
+  int t =
+      ct_graph_tensor(g, &(struct ct_new_tensor){.name = "x", .shape = f->images ? images : rows});
+  if (f->images) t = node(g, "flatten", NULL, &t, 1);
+  for (uint32_t l = 0; l < f->layers; ++l) {
+    snprintf(name, sizeof name, "w%u", l);
+    const int w = weight(g, name, (struct ct_shape){2, {f->width[l + 1], f->width[l]}});
+    snprintf(name, sizeof name, "b%u", l);
+    const int b = weight(g, name, (struct ct_shape){1, {f->width[l + 1]}});
+    if (l) t = node(g, "relu", NULL, &t, 1);
+    t = node(g, "linear", NULL, (const int[]){t, w, b}, 3);
+  }
+  if (f->twice) must(g, ct_graph_result(g, t));
+  must(g, ct_graph_result(g, add_rest(g, f, t)));
+  must(g, ct_graph_check(g));
+  return g;
+}
+
+static bool has_front(ct_network *n) {
+  struct ct_network_stage s;
+  for (size_t i = 0; i < ct_network_stages(n); ++i)
+    if (ct_network_stage(n, i, &s) == CT_OK && !strcmp(s.op, "perceptron")) return true;
+  return false;
+}
+
+static void same_outputs(ct_device *dev, ct_network *a, ct_network *b) {
+  struct ct_tensor_info info;
+  for (int t = 1; ct_graph_tensor_info(ct_network_graph(a), t, &info) == CT_OK; ++t) {
+    if (info.role != CT_ROLE_OUTPUT) continue;
+    float *x = malloc(info.elements * sizeof *x), *y = malloc(info.elements * sizeof *y);
+    assert_true(x && y);
+    ok(dev, ct_network_read(a, t, x, info.elements));
+    ok(dev, ct_network_read(b, t, y, info.elements));
+    ct_assert_same(info.name, (uint8_t *)x, (uint8_t *)y, info.elements * sizeof *x);
+    free(x);
+    free(y);
+  }
+}
+
+static uint64_t run_again(ct_device *dev, ct_network *n, ct_weights *w) {
+  struct ct_event e = {0};
+  for (int again = 0; again < 2; ++again) {
+    uint64_t tag;
+    ok(dev, ct_network_submit(n, &(struct ct_run){.weights = w}, &tag));
+    e = wait_for(dev, tag);
+  }
+  return e.end - e.start;
+}
+
+/* The bits of kernels, by its own weights and by a version of theirs; in no more cycles. front:
+ * there has to be one. */
+static void check_front(ct_device *dev, const struct front *f, bool front, ct_rng *rng) {
+  ct_graph *g = with_front(f);
+  ct_network *n = put(dev, g), *kernels;
+  struct ct_info info;
+  ok(dev, ct_info(dev, &info));
+  ok(dev, ct_network_create(dev, g, &(struct ct_network_options){.kernels = true}, &kernels));
+  assert_false(has_front(kernels));
+  if (front) assert_true(has_front(n));
+  for (uint64_t seed = 1; seed < 3; ++seed) {
+    const size_t count = (size_t)f->rows * f->width[0];
+    float *x = malloc(count * sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < count; ++i)
+      x[i] = ((float)ct_rng_below(rng, 2001) - 800.0f) * 1e-3f;
+    ok(dev, ct_network_draw(kernels, seed));
+    if (seed == 1) ok(dev, ct_network_draw(n, seed));
+    put_in(dev, n, "x", x);
+    put_in(dev, kernels, "x", x);
+    ct_weights *w = seed == 1 ? NULL : publish(dev, kernels, n);
+    const uint64_t took = run_again(dev, n, w), plain = run_again(dev, kernels, NULL);
+    same_outputs(dev, n, kernels);
+    if (info.has_clock)
+      print_message("%u layers, %u rows, then %d: %llu cycles, by kernels %llu\n", f->layers,
+                    f->rows, f->then, (unsigned long long)took, (unsigned long long)plain);
+    if (info.has_clock && front) assert_in_range(took, 1, plain);
+    ct_weights_free(w);
+    free(x);
+  }
+  ct_network_free(kernels);
+  ct_network_free(n);
+  ct_graph_free(g);
+}
+
+static struct front draw_front(ct_rng *rng, uint32_t widest) {
+  struct front f = {.layers = 2 + ct_rng_below(rng, MOST_LAYERS - 1),
+                    .rows = 1 + ct_rng_below(rng, 20),
+                    .images = ct_rng_below(rng, 3) == 0,
+                    .twice = ct_rng_below(rng, 3) == 0,
+                    .then = ct_rng_below(rng, KINDS)};
+  for (uint32_t l = 0; l <= f.layers; ++l)
+    f.width[l] = 4 * (1 + ct_rng_below(rng, widest / 4));
+  return f;
+}
+
+static void test_in_front(void **state) {
+  (void)state;
+  static const struct {
+    const char *uri;
+    uint32_t widest;
+    int draws;
+  } cases[] = {{"emu:", 200, 20},
+               {"emu:spm=2048", 200, 8},
+               {"emu:spm=1024", 400, 6},
+               {"sim:", 80, 3},
+               {"sim:core=16x8", 80, 3}};
+  ct_rng rng = ct_rng_make(10);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    ct_device *dev;
+    if (ct_open(cases[i].uri, &dev)) fail_msg("%s", ct_last_error(NULL));
+    for (int k = 0, draws = ct_tb_draws(cases[i].draws); k < draws; ++k) {
+      const struct front f = draw_front(&rng, cases[i].widest);
+      check_front(dev, &f, i == 0 && f.rows <= 16, &rng);
+    }
+    for (unsigned then = 0; then < KINDS; ++then) {
+      const struct front f = {
+          .layers = 2, .width = {64, 32, 12}, .rows = then % 2 ? 1 : 16, .then = then};
+      check_front(dev, &f, then != NORM && then != NEXT && then != SCALED, &rng);
+    }
+    ct_close(dev);
+  }
+}
+
+/* What stages should take is what they take, of passes and in front of others, too. */
+static void test_expected_cycles(void **state) {
+  (void)state;
+  static const char *const uris[] = {"sim:", "sim:core=16x8"};
+  const struct shape wide = {.layers = 2, .width = {100, 70, 10}};
+  const struct front front = {.layers = 3, .width = {64, 60, 40, 12}, .rows = 5};
+  for (unsigned i = 0; i < 4; ++i) {
+    ct_device *dev;
+    ct_network *n;
+    if (ct_open(uris[i % 2], &dev)) fail_msg("%s", ct_last_error(NULL));
+    ct_graph *g = i < 2 ? answering(&wide, 40) : with_front(&front);
+    ok(dev, ct_network_create(dev, g, &(struct ct_network_options){.expect = true}, &n));
+    for (int again = 0; again < 2; ++again)
+      ok(dev, ct_network_run(n, CT_INFERENCE, 0));
+    for (size_t k = 0; k < ct_network_stages(n); ++k) {
+      struct ct_network_stage s;
+      ok(dev, ct_network_stage(n, k, &s));
+      print_message("%s: %llu cycles expected, %llu\n", s.op, (unsigned long long)s.expected,
+                    (unsigned long long)s.cycles);
+      assert_in_range(s.expected, s.cycles - s.cycles / 10, s.cycles + s.cycles / 10);
+      assert_in_range(s.beside, 1, 1000000);
+    }
+    ct_network_free(n);
+    ct_graph_free(g);
+    ct_close(dev);
+  }
+}
+
+/* Layers that nobody needs have no places, and others keep theirs. */
+static void test_a_front_for_nothing(void **state) {
+  (void)state;
+  ct_device *dev;
+  ct_graph *g;
+  int w[4];
+  float ones[20], y[20] = {0};
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  const int x = ct_graph_tensor(g, &(struct ct_new_tensor){.name = "x", .shape = {2, {1, 20}}});
+  const int z = ct_graph_tensor(g, &(struct ct_new_tensor){.name = "z", .shape = {2, {1, 20}}});
+  for (unsigned i = 0; i < 4; ++i) {
+    const char *const name[] = {"w0", "b0", "w1", "b1"};
+    w[i] = weight(g, name[i], i % 2 ? (struct ct_shape){1, {20}} : (struct ct_shape){2, {20, 20}});
+  }
+  int t = node(g, "linear", NULL, (const int[]){x, w[0], w[1]}, 3);
+  t = node(g, "relu", NULL, &t, 1);
+  node(g, "linear", NULL, (const int[]){t, w[2], w[3]}, 3);
+  const int factor = weight(g, "factor", (struct ct_shape){1, {20}});
+  const int out = node(g, "mul", "out", (const int[]){z, factor}, 2);
+  must(g, ct_graph_result(g, out));
+  must(g, ct_graph_check(g));
+  ct_network *n = put(dev, g);
+  assert_false(has_front(n));
+  for (unsigned i = 0; i < 20; ++i)
+    ones[i] = 1;
+  ok(dev, ct_network_write(n, factor, ones, 20));
+  ok(dev, ct_network_write(n, w[1], y, 20)); /* nowhere */
+  ok(dev, ct_network_write(n, z, ones, 20));
+  ok(dev, ct_network_run(n, CT_INFERENCE, 0));
+  ok(dev, ct_network_read(n, out, y, 20));
+  assert_memory_equal(y, ones, sizeof y);
+  ct_network_free(n);
+  ct_graph_free(g);
+  ct_close(dev);
+}
+
+/* None where numbers in between are wanted elsewhere, too, or it takes steps. */
+static void test_nothing_in_front(void **state) {
+  (void)state;
+  ct_device *dev;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  const struct front one = {.layers = 1, .width = {64, 32}, .rows = 4},
+                     many = {.layers = 2, .width = {64, 32, 10}, .rows = 17};
+  const struct front *const none[] = {&one, &many};
+  for (size_t i = 0; i < sizeof none / sizeof *none; ++i) {
+    ct_graph *g = with_front(none[i]);
+    ct_network *n = put(dev, g);
+    assert_false(has_front(n));
+    ct_network_free(n);
+    ct_graph_free(g);
+  }
+  ct_network *n;
+  ct_graph *g = other_graph(&(struct other){.other_output = true});
+  n = put(dev, g);
+  assert_false(has_front(n));
+  ct_network_free(n);
+  ct_graph_free(g);
+  g = other_graph(&(struct other){.kept = true});
+  n = put(dev, g);
+  assert_false(has_front(n));
+  ct_network_free(n);
+  ct_graph_free(g);
+  ct_close(dev);
+}
+
 static void compare_all(const char *uri, uint32_t widest, int draws) {
   ct_rng rng = ct_rng_make(2);
   ct_device *dev;
@@ -542,14 +892,6 @@ static void test_turning(void **state) {
   check_turning("sim:core=16x8", 5, &rng);
 }
 
-static ct_weights *publish(ct_device *dev, ct_network *from, ct_network *to) {
-  ct_weights *w;
-  uint64_t tag;
-  ok(dev, ct_network_publish_submit(from, to, NULL, &w, &tag));
-  wait_for(dev, tag);
-  return w;
-}
-
 /* An answer by a version is that of a network with the same weights. */
 static void check_version(ct_device *dev, ct_network *steps, const struct shape *s, uint32_t rows,
                           ct_rng *rng) {
@@ -596,7 +938,8 @@ static void check_publishing(const char *uri, const struct shape *s, const struc
   put_in(dev, n, "y", d.y);
   ok(dev, ct_network_run(n, CT_TRAINING, 0));
   check_version(dev, n, s, 3, rng);  /* a perceptron's programs */
-  check_version(dev, n, s, 20, rng); /* kernels */
+  check_version(dev, n, s, 20, rng); /* in two passes */
+  check_version(dev, n, s, 70, rng); /* kernels */
   free_numbers(&d);
   ct_network_free(n);
   ct_graph_free(g);
@@ -699,7 +1042,7 @@ static void check_images(const struct ct_optimise *how, bool one, ct_rng *rng) {
     free(want);
   }
   check_version(dev, n[0], &kImages, 3, rng);
-  check_version(dev, n[0], &kImages, 20, rng);
+  check_version(dev, n[0], &kImages, 70, rng);
   free_numbers(&d);
   for (int i = 0; i < 2; ++i)
     ct_network_free(n[i]);
@@ -863,6 +1206,12 @@ int main(void) {
                                      cmocka_unit_test(test_ways_to_train),
                                      cmocka_unit_test(test_bytes_of_a_model),
                                      cmocka_unit_test(test_bytes_and_cycles_of_a_model),
+                                     cmocka_unit_test(test_passes),
+                                     cmocka_unit_test(test_passes_take_no_longer),
+                                     cmocka_unit_test(test_in_front),
+                                     cmocka_unit_test(test_nothing_in_front),
+                                     cmocka_unit_test(test_a_front_for_nothing),
+                                     cmocka_unit_test(test_expected_cycles),
                                      cmocka_unit_test(test_turning),
                                      cmocka_unit_test(test_versions_of_both_kinds),
                                      cmocka_unit_test(test_versions_take_no_longer),

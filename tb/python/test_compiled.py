@@ -55,6 +55,30 @@ def test_a_network_learns(seed: int) -> None:
         assert all(not np.array_equal(before[k], v) for k, v in net.values().items() if k.endswith("weight"))
 
 
+def test_weights_of_another(seed: int) -> None:
+    graph = coltrain.Graph.mlp([20, 32, 3], 8, training=True)
+    graph.optimise("loss", 0.1, momentum=0.9)
+    random = np.random.default_rng(seed)
+    x = random.standard_normal((8, 20)).astype(np.float32)
+    with coltrain.open("emu:") as device, device.compile(graph) as steps:
+        steps.draw(7)
+        with device.compile(graph.answers(batch=8), weights_of=steps) as answers, device.compile(graph.answers(batch=3), weights_of=answers) as few:
+            before = answers.run({"x": x}, queue="inference")["logits"]
+            steps.run({"x": x, "y": np.eye(3, dtype=np.float32)[np.arange(8) % 3]})
+            after = answers.run({"x": x}, queue="inference")["logits"]
+            assert not np.array_equal(before, after)
+            assert np.array_equal(few.run({"x": x[:3]}, queue="inference")["logits"], after[:3])
+            assert answers.info.steps == 1
+            with pytest.raises(coltrain.UnsupportedError, match="written there"):
+                answers.write({"fc1.bias": np.zeros(32, np.float32)})
+        with pytest.raises(coltrain.UnsupportedError, match="kept in another way"):
+            device.compile(graph.answers(batch=8), kernels=True, weights_of=steps)
+        two = graph.answers(batch=2)
+        zeros = {name: np.zeros(two[name].shape, np.float32) for name in two.by_role(coltrain.Role.WEIGHT)}
+        with device.compile(coltrain.Network(two, zeros), weights_of=steps) as answers:  # its values are not written
+            assert np.array_equal(answers.run({"x": x[:2]}, queue="inference")["logits"], after[:2])
+
+
 def test_gradients_accumulate(seed: int) -> None:
     graph = coltrain.Graph.mlp([20, 32, 3], 8, training=True)
     graph.optimise("loss", 0.1, momentum=0.9, accumulate=2)

@@ -8,6 +8,7 @@
 
 #include "host/emu/ct_num.h"
 #include "host/lib/isa/ct_bound.h"
+#include "host/lib/lower/ct_chain.h"
 #include "vpu_gen.h"
 
 enum { kMoreSem = 9 };
@@ -1075,6 +1076,59 @@ static void training_leaves_the_port(void **state) {
   }
 }
 
+/* The bound of a job of one VA, without its reads. */
+static unsigned bound_of_va(unsigned v, const struct ct_cmd *va) {
+  struct ct_cmd cmd[2] = {*va, {{0}}};
+  CT_PUT(&cmd[0], ALL_WAIT0, 0);
+  CT_PUT(&cmd[1], ALL_OP, CT_OP_END);
+  const struct ct_chain_core core = {.cols = v ? 8 : 16, .lanes = kLanes[v], .train_cap = 4};
+  return (unsigned)ct_chain_job(&core, &(struct ct_code){cmd, 2});
+}
+
+/* Cycles that a copy from ACC of inference takes from being ready to its signal, beside operations
+ * of training that go the long way. */
+static unsigned copy_takes(unsigned v, struct ct_cmd copy, bool beside, unsigned at) {
+  vpu_bench *b = vpu_open(v, 890);
+  struct ct_cmd longer = gen_va(8, 0);
+  CT_PUT(&longer, VA_A_SRC, 1);
+  CT_PUT(&longer, VA_RELU, 1);
+  vpu_emit(b, 0, &copy);
+  for (unsigned i = 0; beside && i < 60; ++i)
+    emit_seen(b, 1, longer);
+  for (unsigned i = 0; i < 100 + at; ++i)
+    vpu_cycle(b);
+  b->ctx[0].sem[1] = 1;
+  const uint64_t start = b->cycle;
+  CT_TB_WHILE (!b->ctx[0].sem[2], 100000)
+    vpu_cycle(b);
+  const unsigned taken = (unsigned)(b->cycle - start);
+  vpu_run(b, 40000);
+  vpu_close(b);
+  return taken;
+}
+
+/* Behind rows of training that go the long way it goes that, too: the term of ct_chain.c. */
+static void copies_go_the_long_way(void **state) {
+  (void)state;
+  enum { kTimes = 70 };
+  for (unsigned v = 0; v < kVariants; ++v) {
+    struct ct_cmd copy = gen_va(4, 0);
+    CT_PUT(&copy, VA_A_SRC, 1);
+    CT_PUT(&copy, ALL_WAIT0, CT_SEM(1));
+    CT_PUT(&copy, ALL_SIG0, CT_SEM(2));
+    const unsigned alone = copy_takes(v, copy, false, 0), bound = bound_of_va(v, &copy);
+    unsigned most = 0;
+    for (unsigned at = 0; at < kTimes; ++at) {
+      const unsigned taken = copy_takes(v, copy, true, at);
+      assert_in_range(taken, alone, alone + bound);
+      if (taken > most) most = taken;
+    }
+    assert_true(most - alone >= CT_VA_LONG);
+    printf("%u lanes, a copy behind the long way: up to %u cycles more, bound %u\n", kLanes[v],
+           most - alone, bound);
+  }
+}
+
 /* Cycles that a VS of inference takes from being ready to its signal, beside stores of training.
  * The scratchpad refuses words until some cycles after that. */
 static unsigned store_takes(unsigned v, const struct ct_cmd *other, unsigned refused, unsigned at) {
@@ -1343,6 +1397,7 @@ int main(void) {
       cmocka_unit_test(bounded_wait_with_a_floor),
       cmocka_unit_test(load_is_not_starved),
       cmocka_unit_test(training_leaves_the_port),
+      cmocka_unit_test(copies_go_the_long_way),
       cmocka_unit_test(stores_in_front),
       cmocka_unit_test(no_gap_for_training),
       cmocka_unit_test(vs_asks_for_its_bank),

@@ -60,7 +60,13 @@ struct ct_network_options {
   uint32_t refresh; /* steps from one look at gradients to the next, by which bounds of what is kept
                        compressed are set (docs/compression.md); 0: 50 */
   double error; /* what that may cost, as a part of the momentum: 0.01, say; 0: nothing is lost */
-  uintptr_t reserved[2]; /* 0 */
+  /* One on the same device in whose memory its weights and states are, too: the same bits without
+   * copies, at every moment. Each of its own has to be there, by name and shape, and to lie as its
+   * programs want it: so it is with a perceptron's steps and answers, of any number of rows. It
+   * writes no weights; those of the other may be freed, and they stay as long as somebody has them.
+   * NULL: none */
+  ct_network *weights_of;
+  uintptr_t reserved[1]; /* 0 */
 };
 
 /* Compiles a checked graph for a device, finds room for its tensors and loads its programs. The
@@ -120,7 +126,8 @@ int ct_frame_read(ct_frame *frame, int tensor, float *data, size_t count);
 struct ct_run {
   ct_frame *frame;     /* NULL: the network's own */
   ct_weights *weights; /* of ct_network_publish_submit() or ct_network_load_weights() for this
-                          network; NULL: its own */
+                          network, or for one that has the same (struct ct_network_options) and is
+                          still there; NULL: its own */
   enum ct_queue queue;
   uint64_t step;         /* counted from 0 */
   uint64_t cycle;        /* when it begins by the device's clock; 0, or past: at once */

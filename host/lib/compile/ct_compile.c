@@ -125,6 +125,23 @@ bool ct_compiled_runs(const struct ct_stage *stage, uint64_t run) {
   return ct_ends_step(run, stage->runs);
 }
 
+uint32_t ct_compiled_passes(const struct ct_stage *stage) {
+  return stage->passes.count ? stage->passes.count : 1;
+}
+
+void ct_compiled_pass(const struct ct_compiled *compiled, const struct ct_stage *stage,
+                      uint32_t pass, uint32_t *args) {
+  const struct ct_argument *a = stage->own ? stage->own : compiled->argument;
+  const struct ct_passes *p = &stage->passes;
+  const uint32_t first = pass ? ct_min_u32(pass * p->rows, p->all - p->rows) : 0;
+  uint32_t common[CT_MAX_ARGS];
+  memcpy(common, args, sizeof common);
+  for (unsigned i = 0; i < CT_MAX_ARGS; ++i) {
+    if (stage->own) args[i] = a[i].region ? common[a[i].region - 1] + a[i].at : 0;
+    args[i] += a[i].row * first;
+  }
+}
+
 void ct_compiled_mask(const struct ct_mask *m, uint64_t seed, uint64_t step, float *x) {
   const struct ct_dropout d = {.seed = seed, .step = step, .stream = m->stream, .limit = m->limit};
   const size_t count = (size_t)m->mat.rows * m->mat.cols;
@@ -164,7 +181,9 @@ static void lower_nodes(struct ct_compiler *c) {
     const struct ct_gnode *n = c->g->node[c->order[i]];
     ct_lower_op *lower = ct_lower_of(n->op->name);
     if (!needed[n->index]) continue;
-    if (lower)
+    if (ct_front_has(c, n))
+      ct_front_lower(c, n);
+    else if (lower)
       lower(c, n);
     else
       ct_compile_miss(c, n, "no kernel for this operator yet");
@@ -206,6 +225,7 @@ static void order_of(struct ct_compiler *c) {
 
 /* Nodes that are not there make nothing, but kernels of others may be refused, too. */
 static void lower_all(struct ct_compiler *c) {
+  if (!c->error) ct_front_find(c);
   if (!c->error) lower_nodes(c);
   if (!c->error) ct_compile_places(c);
   if (!c->error) ct_compile_programs(c);
@@ -220,6 +240,7 @@ static void finish(struct ct_compiler *c) {
   free(c->missing);
   free(c->value);
   free(c->step);
+  ct_front_free(c);
 }
 
 /* full: numbers of a run had no place. */
@@ -252,6 +273,7 @@ void ct_compiled_free(struct ct_compiled *o) {
   for (size_t i = 0; i < o->stages; ++i) {
     ct_codes_free(&o->stage[i].codes);
     ct_codes_free(&o->stage[i].group);
+    free(o->stage[i].own);
   }
   free(o->stage);
   free(o->constant);

@@ -111,6 +111,7 @@ struct ct_argument {
   enum ct_argument_kind kind;
   unsigned region; /* REGION */
   uint32_t at;     /* units from its start; SCALAR: its number */
+  uint32_t row;    /* REGION: units that it moves by for each row that a pass begins later */
 };
 
 /* What a constant in r1 begins with: equal numbers, in the places that its lay has. */
@@ -147,6 +148,14 @@ struct ct_kept {
   unsigned sums; /* 0: nothing is known that its bound could follow */
 };
 
+/* A stage for more rows than its programs take runs them several times in a row, each time for the
+ * same number of rows. The last pass may begin in the one before: what is computed again has the
+ * same bits. */
+enum { CT_MLP_ROWS_MAX = 4 * CT_INFER_ROWS_MAX }; /* of a perceptron's answers */
+struct ct_passes {
+  uint32_t count, rows, all; /* count 0: it runs once, for all rows */
+};
+
 /* A kernel of the network. */
 struct ct_stage {
   const char *node, *op; /* of the graph; of what the kernel does, such as "conv" */
@@ -154,6 +163,9 @@ struct ct_stage {
   bool once;     /* depends on what lasts alone: it need not run again until that changes */
   uint32_t runs; /* it is there for each of so many, and runs in the last of them; 1: in all */
   bool overlaps; /* its jobs read nothing that the job before writes: CT_JOB_OVERLAP */
+  struct ct_passes passes;
+  struct ct_argument *own; /* [CT_MAX_ARGS], all regions: what its jobs have instead of `argument`;
+                              NULL: nothing else */
   uint64_t macs;
   uint64_t read, written; /* bytes of its tensors */
   bool looks;             /* part of those runs alone that look at gradients */
@@ -201,6 +213,14 @@ int ct_compile(const ct_graph *graph, const struct ct_compile_options *options,
                struct ct_compiled *compiled);
 void ct_compiled_free(struct ct_compiled *compiled);
 
+/* Where a layer of a perceptron lies behind one address: image, and from unit `state` on the state
+ * (0: there is none). */
+struct ct_layer_lays {
+  struct ct_lay w, b, vw, vb; /* momentum: kind NONE without a state */
+};
+void ct_layer_lays(const struct ct_mlp *net, uint32_t layer, uint32_t state,
+                   struct ct_layer_lays *lays);
+
 /* Whether an operator of that name is compiled at all. */
 bool ct_compile_has(const char *op);
 
@@ -220,5 +240,10 @@ void ct_compiled_numbers(struct ct_compiled *compiled, const ct_graph *other);
 
 /* Whether a stage is part of that run. */
 bool ct_compiled_runs(const struct ct_stage *stage, uint64_t run);
+
+/* How often its programs run; makes the arguments of the network's jobs those of a pass. */
+uint32_t ct_compiled_passes(const struct ct_stage *stage);
+void ct_compiled_pass(const struct ct_compiled *compiled, const struct ct_stage *stage,
+                      uint32_t pass, uint32_t *args);
 
 #endif

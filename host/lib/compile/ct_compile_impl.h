@@ -27,6 +27,9 @@ struct ct_val {
   enum ct_lay_kind kind;
   struct ct_weight_lay weight;
   struct ct_window_shape windows;
+  uint64_t units; /* of the one way of keeping that it has, which is no matrix of tiles; 0: it is */
+  uint32_t pitch; /* then: units from row to row */
+  bool fixed;     /* nobody else ever has its place: what it is not given stays zero */
   enum ct_value_place place;
   int tensor;       /* 0: of the compiler alone */
   int step;         /* that makes it; CT_FROM_START */
@@ -64,6 +67,7 @@ enum ct_step_kind {
   CT_STEP_SOFTMAX,
   CT_STEP_PACK,
   CT_STEP_UNPACK,
+  CT_STEP_FRONT,
   CT_STEP_KIND_COUNT
 };
 
@@ -107,6 +111,7 @@ struct ct_compiler {
   struct ct_net_step *step;
   uint32_t *order;
   size_t values, value_room, steps, step_room;
+  struct ct_front *front;     /* a perceptron in front of the rest; NULL */
   struct ct_net_step nowhere; /* added when the compiler has failed: never read */
   char *missing;              /* what cannot run, sentence by sentence */
   size_t missing_size, missing_room;
@@ -319,7 +324,38 @@ CT_LOWERED(CT_LOWER_DECLARE)
  * has been done. */
 bool ct_compile_mlp(struct ct_compiler *c);
 
+/* Programs of its answers. On failure nothing is left to be freed. */
+struct ct_mlp_answers {
+  const struct ct_mlp *net;
+  uint32_t batch;
+  bool planes; /* in the places of a matrix, instead of rows */
+  struct ct_passes passes;
+  struct ct_codes codes;
+  uint64_t work; /* units of workspace */
+};
+int ct_mlp_answers(const struct ct_compiler *c, struct ct_mlp_answers *a, const struct ct_why *why);
+/* Units of a row of inputs. */
+uint32_t ct_mlp_row(const struct ct_mlp *net);
+
+/* ---- A perceptron in front of other nodes: ct_compile_front.c ---- */
+
+/* Finds it, if there is one that can be a stage. */
+void ct_front_find(struct ct_compiler *c);
+/* Whether a node is part of it; adds its step, with the last of them. */
+bool ct_front_has(const struct ct_compiler *c, const struct ct_gnode *n);
+void ct_front_lower(struct ct_compiler *c, const struct ct_gnode *n);
+/* What is known when all has a place: where its weights lie, its workspace, its stage. */
+void ct_front_describe(struct ct_compiler *c);
+void ct_front_scratch(struct ct_compiler *c);
+void ct_front_stage(struct ct_compiler *c, const struct ct_net_step *s, struct ct_stage *stage);
+void ct_front_free(struct ct_compiler *c);
+
 /* ---- The end: places and programs ---- */
+
+/* Units of a value in one way of keeping. */
+static inline uint64_t ct_val_units(const struct ct_val *v, enum ct_keep keep) {
+  return v->units ? v->units : ct_mat_units(v->rows, v->cols, keep);
+}
 
 void ct_compile_places(struct ct_compiler *c);
 /* What is made again, or lies compressed, between its last use in front and its first for

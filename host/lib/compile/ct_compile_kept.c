@@ -83,7 +83,7 @@ static struct readers readers_of(struct ct_compiler *c, int value) {
 static bool is_kept(const struct ct_compiler *c, int value, const struct readers *r) {
   const struct ct_val *v = &c->value[value];
   if (v->place != CT_VALUE_ARENA || v->kind != CT_LAY_MATRIX || v->step == CT_FROM_START ||
-      v->same != CT_NO_VALUE || v->within != CT_NO_VALUE || c->step[v->step].early ||
+      v->fixed || v->same != CT_NO_VALUE || v->within != CT_NO_VALUE || c->step[v->step].early ||
       is_back(&c->step[v->step]))
     return false;
   for (size_t i = 0; i < c->values; ++i)

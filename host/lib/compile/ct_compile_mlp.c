@@ -7,28 +7,36 @@
  *   a step    r1: the image, the state behind it; r2: the workspace, and a loss that nobody asked
  *             for; then inputs, targets, loss and logits, as far as somebody did.
  *
- * Answers have the same bits by kernels, so more rows than 16, or a window that is too small, go
- * there. Steps have not: whether a step is one goes by the graph alone.
+ * Answers of more rows, up to CT_MLP_ROWS_MAX, are passes of one program. They have the same bits
+ * by kernels, so still more, or a window that is too small, go there. Steps have not: whether a
+ * step is one goes by the graph alone.
  */
 #include <stdlib.h>
 
 #include "ct_compile_impl.h"
 #include "ct_graph_perceptron.h"
 
-enum { MOST_BATCH = 4096, BURST = 4, ALIGN = 16 }; /* units by which rows, the state begin */
+enum { MOST_BATCH = 4096 };
+enum { BURST = 4, ALIGN = 16 }; /* units by which rows, the state begin */
 
 struct whole {
   struct ct_compiler *c;
   const struct ct_perceptron *p;
   struct ct_mlp net;
-  uint32_t state; /* where it begins in r1 */
-  uint64_t work;  /* units of workspace */
+  struct ct_passes passes; /* of answers */
+  uint32_t state;          /* where it begins in r1 */
+  uint64_t work;           /* units of workspace */
   char text[256];
   struct ct_why why;
 };
 
 static uint32_t round_up(uint32_t x, uint32_t to) {
   return ct_ceil_div(x, to) * to;
+}
+
+uint32_t ct_mlp_row(const struct ct_mlp *net) {
+  const uint32_t blocks = ct_mlp_in(net, 0);
+  return round_up(blocks + ct_tiles(blocks), BURST);
 }
 
 /* ---- Where things lie ---------------------------------------------------------------------- */
@@ -46,36 +54,51 @@ static unsigned external(struct whole *w, int tensor, uint64_t units) {
 }
 
 static void argument(struct whole *w, unsigned reg, unsigned region, uint64_t at) {
-  w->c->out->argument[reg - 1] = (struct ct_argument){CT_ARGUMENT_REGION, region, (uint32_t)at};
+  w->c->out->argument[reg - 1] =
+      (struct ct_argument){.kind = CT_ARGUMENT_REGION, .region = region, .at = (uint32_t)at};
+}
+
+/* The same of a row in the first pass: rows follow each other every `pitch` units. */
+static void argument_row(struct whole *w, unsigned reg, unsigned region, uint32_t i,
+                         uint32_t pitch) {
+  argument(w, reg, region, (uint64_t)i * pitch);
+  w->c->out->argument[reg - 1].row = pitch;
 }
 
 /* Weights: records in the image, and masters in the state, if there is one. */
-static void lay_weights(struct whole *w, uint32_t l) {
-  const struct ct_perceptron *p = w->p;
-  const uint32_t tile = ct_mlp_tile(&w->net, l), at = w->state + tile * CT_STATE_UNITS;
+static void lay_weights(const struct ct_mlp *net, uint32_t l, uint32_t state,
+                        struct ct_layer_lays *lays) {
+  const uint32_t tile = ct_mlp_tile(net, l), at = state + tile * CT_STATE_UNITS;
   struct ct_lay k = {.kind = CT_LAY_TILES,
-                     .mat = {.rows = w->net.width[l + 1], .cols = w->net.width[l]},
+                     .mat = {.rows = net->width[l + 1], .cols = net->width[l]},
                      .pitch = CT_STATE_UNITS};
-  k.mat.keep[CT_KEEP_SQUARE] = (struct ct_seat){CT_ARG_LASTING, tile * CT_RECORD_UNITS};
-  if (p->trains) k.mat.keep[CT_KEEP_F32] = (struct ct_seat){CT_ARG_LASTING, at + CT_F32_TILE_UNITS};
-  lay(w, p->w[l], &k);
-  if (!p->trains) return;
-  k.mat.keep[CT_KEEP_SQUARE] = (struct ct_seat){0, 0};
-  k.mat.keep[CT_KEEP_F32].at = at;
-  lay(w, p->vw[l], &k);
+  lays->w = k;
+  lays->w.mat.keep[CT_KEEP_SQUARE] = (struct ct_seat){CT_ARG_LASTING, tile * CT_RECORD_UNITS};
+  if (!state) return;
+  lays->w.mat.keep[CT_KEEP_F32] = (struct ct_seat){CT_ARG_LASTING, at + CT_F32_TILE_UNITS};
+  lays->vw = k;
+  lays->vw.mat.keep[CT_KEEP_F32] = (struct ct_seat){CT_ARG_LASTING, at};
 }
 
-static void lay_biases(struct whole *w, uint32_t l) {
-  const struct ct_perceptron *p = w->p;
-  const uint32_t at = ct_mlp_bias_tile(&w->net, l) * CT_F32_ROW_UNITS;
+static void lay_biases(const struct ct_mlp *net, uint32_t l, uint32_t state,
+                       struct ct_layer_lays *lays) {
+  const uint32_t at = ct_mlp_bias_tile(net, l) * CT_F32_ROW_UNITS;
   struct ct_lay k = {.kind = CT_LAY_LINES,
-                     .mat = {.rows = 1, .cols = w->net.width[l + 1]},
-                     .pitch = ct_mlp_out(&w->net, l) * CT_F32_ROW_UNITS};
-  k.mat.keep[CT_KEEP_F32] = (struct ct_seat){CT_ARG_LASTING, ct_mlp_bias_at(&w->net) + at};
-  lay(w, p->b[l], &k);
-  if (!p->trains) return;
-  k.mat.keep[CT_KEEP_F32].at = w->state + ct_mlp_bias_momentum_at(&w->net) + at;
-  lay(w, p->vb[l], &k);
+                     .mat = {.rows = 1, .cols = net->width[l + 1]},
+                     .pitch = ct_mlp_out(net, l) * CT_F32_ROW_UNITS};
+  lays->b = k;
+  lays->b.mat.keep[CT_KEEP_F32] = (struct ct_seat){CT_ARG_LASTING, ct_mlp_bias_at(net) + at};
+  if (!state) return;
+  lays->vb = k;
+  lays->vb.mat.keep[CT_KEEP_F32] =
+      (struct ct_seat){CT_ARG_LASTING, state + ct_mlp_bias_momentum_at(net) + at};
+}
+
+void ct_layer_lays(const struct ct_mlp *net, uint32_t l, uint32_t state,
+                   struct ct_layer_lays *lays) {
+  *lays = (struct ct_layer_lays){.vw = {.kind = CT_LAY_NONE}};
+  lay_weights(net, l, state, lays);
+  lay_biases(net, l, state, lays);
 }
 
 static void lay_model(struct whole *w) {
@@ -83,8 +106,13 @@ static void lay_model(struct whole *w) {
   w->state = round_up(image, ALIGN);
   w->c->out->lasting = w->p->trains ? w->state + ct_mlp_state_units(&w->net) : image;
   for (uint32_t l = 0; l < w->net.layers; ++l) {
-    lay_weights(w, l);
-    lay_biases(w, l);
+    struct ct_layer_lays lays;
+    ct_layer_lays(&w->net, l, w->p->trains ? w->state : 0, &lays);
+    lay(w, w->p->w[l], &lays.w);
+    lay(w, w->p->b[l], &lays.b);
+    if (!w->p->trains) continue;
+    lay(w, w->p->vw[l], &lays.vw);
+    lay(w, w->p->vb[l], &lays.vb);
   }
 }
 
@@ -106,35 +134,54 @@ static unsigned lay_tiles(struct whole *w, int tensor, uint32_t cols, enum ct_ke
 /* ---- Answers ------------------------------------------------------------------------------- */
 
 static void lay_answers(struct whole *w) {
-  const uint32_t in = ct_mlp_in(&w->net, 0), classes = w->net.width[w->net.layers];
-  const uint32_t row = round_up(in + ct_tiles(in), BURST), answer = ct_ceil_div(classes, 4);
+  const uint32_t classes = w->net.width[w->net.layers], answer = ct_ceil_div(classes, 4);
+  const uint32_t row = ct_mlp_row(&w->net);
   const struct ct_lay x = {.kind = CT_LAY_VECTORS, .mat = {.cols = w->net.width[0]}, .pitch = row};
   const struct ct_lay z = {.kind = CT_LAY_LINES, .mat = {.cols = classes}, .pitch = answer};
-  const uint32_t rows = w->p->batch;
-  const unsigned from = lay_outside(w, w->p->x, x, CT_KEEP_ROWS, (uint64_t)rows * row);
-  const unsigned to = lay_outside(w, w->p->logits, z, CT_KEEP_F32, (uint64_t)rows * answer);
+  const uint32_t all = w->p->batch, rows = w->passes.rows;
+  const unsigned from = lay_outside(w, w->p->x, x, CT_KEEP_ROWS, (uint64_t)all * row);
+  const unsigned to = lay_outside(w, w->p->logits, z, CT_KEEP_F32, (uint64_t)all * answer);
   argument(w, CT_INFER_IMAGE, CT_ARG_LASTING, 0);
-  argument(w, CT_INFER_OUT, to, 0);
+  argument_row(w, CT_INFER_OUT, to, 0, answer);
   for (uint32_t i = 0; i < rows; ++i)
-    argument(w, CT_INFER_ROW + i, from, (uint64_t)i * row);
+    argument_row(w, CT_INFER_ROW + i, from, i, row);
   if (w->work) argument(w, ct_infer_work(rows), CT_ARG_ARENA, 0);
   w->c->out->args = ct_infer_work(rows);
 }
 
-static int make_answers(struct whole *w, struct ct_codes *codes) {
-  const struct ct_infer shape = {
-      .net = &w->net, .rows = w->p->batch, .spm_words = w->c->options->spm_words, .work = &w->work};
+static struct ct_passes passes_of(uint32_t batch) {
+  const uint32_t count = ct_ceil_div(batch, CT_INFER_ROWS_MAX);
+  return (struct ct_passes){.count = count, .rows = ct_ceil_div(batch, count), .all = batch};
+}
+
+int ct_mlp_answers(const struct ct_compiler *c, struct ct_mlp_answers *a,
+                   const struct ct_why *why) {
+  a->passes = passes_of(a->batch);
+  const struct ct_infer shape = {.net = a->net,
+                                 .rows = a->passes.rows,
+                                 .spm_words = c->options->spm_words,
+                                 .planes = a->planes ? ct_tiles(a->batch) * CT_F32_TILE_UNITS : 0,
+                                 .work = &a->work};
   struct ct_code code;
-  const int err = ct_prog_infer(&shape, &code, &w->why);
+  const int err = ct_prog_infer(&shape, &code, why);
   if (err) return err;
-  codes->job = malloc(sizeof *codes->job);
-  if (!codes->job) {
+  a->codes.job = malloc(sizeof *a->codes.job);
+  if (!a->codes.job) {
     free(code.cmd);
     return CT_ERR_MEMORY;
   }
-  *codes->job = code;
-  codes->count = 1;
+  *a->codes.job = code;
+  a->codes.count = 1;
   return CT_OK;
+}
+
+static int make_answers(struct whole *w, struct ct_codes *codes) {
+  struct ct_mlp_answers a = {.net = &w->net, .batch = w->p->batch};
+  const int err = ct_mlp_answers(w->c, &a, &w->why);
+  w->passes = a.passes;
+  w->work = a.work;
+  *codes = a.codes;
+  return err;
 }
 
 /* ---- Steps --------------------------------------------------------------------------------- */
@@ -158,7 +205,8 @@ static void set_rates(struct whole *w) {
   ct_scalar_in(w->c, CT_SCALAR_MINUS_RATE, update, CT_TRAIN_NEG_LR);
   ct_scalar_in(w->c, CT_SCALAR_MOMENTUM, update, CT_TRAIN_MU);
   ct_scalar_in(w->c, CT_SCALAR_DECAY, update, CT_TRAIN_WD);
-  w->c->out->argument[CT_TRAIN_INV - 1] = (struct ct_argument){CT_ARGUMENT_INVERSE, 0, p->batch};
+  w->c->out->argument[CT_TRAIN_INV - 1] =
+      (struct ct_argument){.kind = CT_ARGUMENT_INVERSE, .at = p->batch};
 }
 
 static bool logits_asked(const struct whole *w) {
@@ -218,6 +266,7 @@ static void make_stage(struct whole *w, struct ct_codes *codes) {
   o->stage->backward = w->p->trains;
   o->stage->runs = 1;
   o->stage->overlaps = !w->p->trains && !w->work;
+  if (!w->p->trains) o->stage->passes = w->passes;
   o->stage->codes = *codes;
   o->arena = w->work;
   lay_model(w);
@@ -233,7 +282,7 @@ static void make_stage(struct whole *w, struct ct_codes *codes) {
 static bool is_sayable(const struct whole *w) {
   const struct ct_perceptron *p = w->p;
   if (w->c->options->narrow || ct_mlp_check(&w->net, NULL)) return false;
-  return p->batch <= (p->trains ? MOST_BATCH : CT_INFER_ROWS_MAX);
+  return p->batch <= (p->trains ? MOST_BATCH : CT_MLP_ROWS_MAX);
 }
 
 bool ct_compile_mlp(struct ct_compiler *c) {

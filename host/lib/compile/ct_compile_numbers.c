@@ -97,7 +97,8 @@ void ct_scalar_in(struct ct_compiler *c, enum ct_scalar_kind kind, const struct 
     return;
   }
   s.reg = reg;
-  o->argument[reg - 1] = (struct ct_argument){CT_ARGUMENT_SCALAR, 0, (uint32_t)o->scalars};
+  o->argument[reg - 1] =
+      (struct ct_argument){.kind = CT_ARGUMENT_SCALAR, .at = (uint32_t)o->scalars};
   o->scalar[o->scalars++] = s;
 }
 

@@ -5,6 +5,7 @@
  * Steps that depend on what lasts alone come first. A weight's new value takes the weight's place
  * if nobody reads the weight any more when that is made. Else it is copied there when all is done.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +83,11 @@ void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f)
       return;
     case CT_STEP_TILES:
       tile_uses(c, s, f);
+      return;
+    case CT_STEP_FRONT:
+      one(c, s, s->x, CT_KEEP_ROWS, f);
+      one(c, s, s->w, CT_KEEP_F32, f);
+      made(c, s, s->y, f);
       return;
     default:
       vector_uses(c, s, f);
@@ -255,7 +261,7 @@ static void settle_all(struct ct_compiler *c) {
 static uint64_t units_of(const struct ct_val *v) {
   uint64_t units = 0;
   for (unsigned k = 0; k < CT_KEEPS; ++k)
-    if (v->need[k]) units += ct_mat_units(v->rows, v->cols, (enum ct_keep)k);
+    if (v->need[k]) units += ct_val_units(v, (enum ct_keep)k);
   return units;
 }
 
@@ -263,7 +269,7 @@ static void put(struct ct_compiler *c, struct ct_val *v, unsigned reg, uint64_t 
   for (unsigned k = 0; k < CT_KEEPS; ++k) {
     if (!v->need[k]) continue;
     v->keep[k] = (struct ct_seat){reg, (uint32_t)at};
-    at += ct_mat_units(v->rows, v->cols, (enum ct_keep)k);
+    at += ct_val_units(v, (enum ct_keep)k);
     if (at > UINT32_MAX)
       ct_compile_fail(c, CT_ERR_NO_SPACE, "the network's tensors take more than 64 GiB");
   }
@@ -352,7 +358,8 @@ static void put_in_arena(struct ct_compiler *c, struct stretch *s, const struct 
     for (unsigned k = 0; k < CT_KEEPS; ++k)
       if (v->need[k]) v->keep[k].reg = CT_ARG_ARENA;
     if (v->within == CT_NO_VALUE)
-      s[count++] = (struct stretch){0, units, v->first, v->last, (int)i};
+      s[count++] = (struct stretch){0, units, v->fixed ? CT_FROM_START : v->first,
+                                    v->fixed ? INT_MAX : v->last, (int)i};
   }
   for (size_t i = 0; i < c->steps; ++i) {
     const int order = c->step[i].order;
@@ -417,6 +424,7 @@ static void describe(struct ct_compiler *c, size_t t) {
   memcpy(lay->mat.keep, v->keep, sizeof v->keep);
   lay->weight = v->weight;
   lay->windows = v->windows;
+  lay->pitch = v->pitch;
 }
 
 static void describe_constants(struct ct_compiler *c) {
@@ -462,9 +470,9 @@ static void name_arguments(struct ct_compiled *o) {
   const unsigned numbers = o->scalars > USUAL_NUMBERS ? (unsigned)o->scalars : USUAL_NUMBERS;
   o->args = CT_ARG_FIRST + CT_EXTERNALS + numbers - 1;
   for (unsigned reg = CT_ARG_LASTING; reg < CT_ARG_FIRST + o->externals; ++reg)
-    o->argument[reg - 1] = (struct ct_argument){CT_ARGUMENT_REGION, reg, 0};
+    o->argument[reg - 1] = (struct ct_argument){.kind = CT_ARGUMENT_REGION, .region = reg};
   for (uint32_t i = 0; i < o->scalars; ++i)
-    o->argument[o->scalar[i].reg - 1] = (struct ct_argument){CT_ARGUMENT_SCALAR, 0, i};
+    o->argument[o->scalar[i].reg - 1] = (struct ct_argument){.kind = CT_ARGUMENT_SCALAR, .at = i};
 }
 
 void ct_compile_places(struct ct_compiler *c) {
@@ -482,6 +490,7 @@ void ct_compile_places(struct ct_compiler *c) {
   if (!c->error) ct_compile_kept_places(c);
   for (size_t t = 1; t <= c->g->tensors && !c->error; ++t)
     describe(c, t);
+  if (!c->error) ct_front_describe(c);
   if (!c->error) describe_constants(c);
   if (!c->error) describe_masks(c);
   name_arguments(c->out);

@@ -246,7 +246,8 @@ static const char *const kind_names[CT_STEP_KIND_COUNT] = {"elements",
                                                            "moving",
                                                            "softmax",
                                                            "compressing",
-                                                           "decompressing"};
+                                                           "decompressing",
+                                                           "perceptron"};
 
 static void count_bytes(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
                         bool made) {
@@ -254,7 +255,7 @@ static void count_bytes(struct ct_compiler *c, struct ct_net_step *s, int value,
   struct ct_stage *stage = &c->out->stage[s->order];
   for (unsigned k = 0; k < CT_KEEPS; ++k) {
     if (!v->keep[k].reg) continue;
-    const uint64_t bytes = ct_mat_units(v->rows, v->cols, (enum ct_keep)k) * 16;
+    const uint64_t bytes = ct_val_units(v, (enum ct_keep)k) * 16;
     if (made) {
       stage->written += bytes;
     } else if (keep == k || keep == CT_KEEPS) {
@@ -283,6 +284,10 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
     stage->read = stage->macs = 0;
     return;
   }
+  if (s->kind == CT_STEP_FRONT) {
+    ct_front_stage(c, s, stage);
+    return;
+  }
   struct ct_target t = {.room = {.spm_words = c->options->spm_words,
                                  .args = c->out->args,
                                  .scratch = {CT_ARG_ARENA, scratch_of(c, s)},
@@ -297,6 +302,7 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
 /* What every kernel may write lies behind all tensors: a unit. */
 static void make_scratch(struct ct_compiler *c) {
   c->scratch = c->out->arena++;
+  ct_front_scratch(c);
   if (c->out->arena > UINT32_MAX)
     ct_compile_fail(c, CT_ERR_NO_SPACE, "the network's tensors take more than 64 GiB");
 }

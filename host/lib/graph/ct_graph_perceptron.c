@@ -248,3 +248,45 @@ int ct_graph_perceptron(const ct_graph *g, struct ct_perceptron *p) {
   ct_graph_free(k.built);
   return err;
 }
+
+/* ---- In front of a larger graph ------------------------------------------------------------ */
+
+static size_t readers_of(const ct_graph *g, int tensor) {
+  size_t count = g->tensor[tensor]->role == CT_ROLE_OUTPUT;
+  for (size_t i = 0; i < g->nodes; ++i)
+    for (uint32_t k = 0; k < g->node[i]->inputs; ++k)
+      count += g->node[i]->in[k] == tensor;
+  return count;
+}
+
+/* For the next node alone, and kept as it comes. */
+static bool is_between(const ct_graph *g, int tensor) {
+  return readers_of(g, tensor) == 1 && !has_format(g->tensor[tensor]);
+}
+
+static bool is_own(const ct_graph *g, const struct ct_perceptron *p) {
+  int t = p->logits;
+  bool own = !has_format(g->tensor[t]);
+  for (uint32_t l = p->layers; l-- > 0 && own;) {
+    own = readers_of(g, p->w[l]) == 1 && readers_of(g, p->b[l]) == 1;
+    t = g->node[g->tensor[t]->node]->in[0];
+    own = own && is_between(g, t);
+    if (!l || !own) break;
+    t = g->node[g->tensor[t]->node]->in[0];
+    own = is_between(g, t);
+  }
+  return own && is_between(g, p->x);
+}
+
+bool ct_graph_front(const ct_graph *g, struct ct_perceptron *p) {
+  bool found = false;
+  if (!g->checked || count_becoming(g)) return false;
+  for (size_t i = 0; i < g->nodes; ++i) {
+    struct ct_perceptron one = {.logits = g->node[i]->out[0]};
+    if (!read_layers(g, &one) || !read_input(g, &one) || one.layers < 2 || !is_own(g, &one))
+      continue;
+    if (!found || one.layers > p->layers) *p = one;
+    found = true;
+  }
+  return found;
+}

@@ -26,4 +26,8 @@ struct ct_perceptron {
  * does not. Negative: an error. */
 int ct_graph_perceptron(const ct_graph *graph, struct ct_perceptron *p);
 
+/* Whether a graph that takes no steps begins with a perceptron of two layers or more, whose numbers
+ * nobody else reads: the one of most layers, logits being what it gives to the rest. */
+bool ct_graph_front(const ct_graph *graph, struct ct_perceptron *p);
+
 #endif

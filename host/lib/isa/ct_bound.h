@@ -41,6 +41,10 @@ enum { CT_BURST = 17, CT_BURST_AHEAD = CT_BURST + 1 };
 enum { CT_VL_PIPE_16 = 31, CT_VL_PIPE_4 = 46 };
 enum { CT_VL_AHEAD_16 = 18, CT_VL_AHEAD_4 = 40, CT_VS_AHEAD = 22 };
 
+/* How much later a VA of inference that only copies from ACC is through behind rows of training
+ * that go the long way: 27 cycles to its write instead of 4. */
+enum { CT_VA_LONG = 23 };
+
 /* The most cycles that a slot of inference (a burst, a row, with 16 lanes a VA) waits while the
  * unit serves training (docs/architecture.md, "What bounds a wait"; side[unit][CT_INFERENCE].peer),
  * or CT_NO_BOUND. Under JOB both jobs began under JOB. */

@@ -23,9 +23,9 @@
 enum { QUEUES = 6, MOST_COMMANDS = 1000000, MOST_SIGNALS = 65536 };
 
 /* What operations lose while they are under way: VL and VS to training's words in front of theirs,
- * VL to rows of VA (both in ct_bound.h), VS to words of reads that are outstanding when the first
- * is in the way; a product with A transposed to a tile that is in the transposer, for each wait of
- * its own. */
+ * VL to rows of VA (both in ct_bound.h), VA to the long way (the same), VS to words of reads that
+ * are outstanding when the first is in the way; a product with A transposed to a tile that is in
+ * the transposer, for each wait of its own. */
 enum { VL_LOSS_16 = CT_VL_PIPE_16 + CT_VL_AHEAD_16, VL_LOSS_4 = CT_VL_PIPE_4 + CT_VL_AHEAD_4 };
 enum { TRANSPOSER = 32 };
 
@@ -102,6 +102,13 @@ static uint64_t va_slots(const struct ct_chain_core *t) {
   return t->lanes == 4 ? 16 : 1;
 }
 
+/* A command's operations issue as they did; each is through so much later at most. */
+static uint64_t long_way(const struct ct_cmd *cmd) {
+  const bool copies = CT_GET(cmd, VA_A_SRC) == 1 && !CT_GET(cmd, VA_B_SRC) &&
+                      !CT_GET(cmd, VA_C_SRC) && !CT_GET(cmd, VA_RELU) && !CT_GET(cmd, VA_FUNC);
+  return copies ? CT_VA_LONG : 0;
+}
+
 static struct times times_of(const struct chain *c, const struct ct_cmd *cmd) {
   const struct ct_chain_core *t = c->t;
   const uint64_t *b = c->unit, beat = t->beat_cycles, steps = steps_of(t, cmd);
@@ -137,7 +144,8 @@ static struct times times_of(const struct chain *c, const struct ct_cmd *cmd) {
           3};
     case CT_OP_VA: {
       const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VA_MORE);
-      return (struct times){{n, n, n}, {n, n}, n * (TURN + tile(c, CT_UNIT_VA, va_slots(t))), 4};
+      const uint64_t bound = n * (TURN + tile(c, CT_UNIT_VA, va_slots(t))) + long_way(cmd);
+      return (struct times){{n, n, n}, {n, n}, bound, 4};
     }
     default: {
       const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VS_MORE);

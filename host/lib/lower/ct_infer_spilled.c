@@ -43,6 +43,7 @@ struct spilled {
   struct ct_build b;
   const struct ct_mlp *net;
   uint32_t rows, rows_reg, pitch;  /* rows as in ct_infer_wide.c; words of a tile of inputs */
+  uint32_t planes;                 /* of answers: as in ct_infer_wide.c */
   unsigned work;                   /* the argument that is the workspace's address */
   uint32_t x_at[2], scratch;       /* in it: inputs of layers, in turn; a unit that nobody reads */
   uint32_t bn, room;               /* column tiles of a block, k steps of a chunk at most */
@@ -207,6 +208,15 @@ static void store_tiles(struct spilled *f) {
          CT_SET(ALL_WAIT1, CT_SEM(S_VS_ST)), CT_SET(ALL_SIG1, CT_SEM(S_ST_MM)));
 }
 
+static void store_planes(struct spilled *f) {
+  CT_ADD(&f->b, ST, CT_SET(DMA_DRAM, f->n * f->planes), CT_SET(DMA_DRAM_REG, CT_INFER_OUT),
+         CT_SET(DMA_SPM, f->area_at), CT_SET(DMA_NB, CT_F32_ROW_UNITS), CT_SET(DMA_S0, 1),
+         CT_SET(DMA_N1, f->rows), CT_SET(DMA_D1, CT_F32_ROW_UNITS),
+         CT_SET(DMA_S1, f->tiles * CT_F32_ROW_UNITS), CT_SET(DMA_N2, f->tiles),
+         CT_SET(DMA_D2, f->planes), CT_SET(DMA_S2, CT_F32_ROW_UNITS),
+         CT_SET(ALL_WAIT1, CT_SEM(S_VS_ST)), CT_SET(ALL_SIG1, CT_SEM(S_ST_MM)));
+}
+
 static void store_answers(struct spilled *f) {
   const bool gather = f->rows_reg != 0;
   const uint32_t units = (f->net->width[f->net->layers] + 3) / 4, at = f->n * CT_F32_ROW_UNITS;
@@ -223,7 +233,9 @@ static void store_answers(struct spilled *f) {
 static void put_results(struct spilled *f) {
   write_tiles(f, f->first, f->tiles - 1, 0);
   write_tiles(f, f->tiles - 1, f->tiles, CT_SEM(S_VS_ST));
-  if (is_last(f))
+  if (is_last(f) && f->planes)
+    store_planes(f);
+  else if (is_last(f))
     store_answers(f);
   else
     store_tiles(f);
@@ -342,6 +354,7 @@ int ct_infer_spilled(const struct ct_infer *shape, struct ct_code *code, const s
   struct spilled f = {.net = shape->net,
                       .rows = shape->rows,
                       .rows_reg = batch ? CT_BATCH_REG : 0,
+                      .planes = shape->planes,
                       .pitch = batch ? shape->batch_most : shape->rows,
                       .work = ct_infer_work(shape->rows)};
   if (f.pitch == 0) f.pitch = CT_INFER_ROWS_MAX;

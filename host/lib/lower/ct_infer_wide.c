@@ -41,6 +41,7 @@ struct wide {
   const struct ct_mlp *net;
   uint32_t rows, rows_reg;      /* their sum is the number of rows ... */
   uint32_t rows_max;            /* ... this at most */
+  uint32_t planes;              /* units from one to the next of answers; 0: these are rows */
   uint32_t bn, slots, chunk;    /* tiles of a block, of the rings, k steps at most */
   bool by_step;                 /* products follow loads step by step */
   bool flat;                    /* no loops: blocks one by one, a panel each ... */
@@ -157,9 +158,10 @@ static void declare_memory(struct wide *f) {
                                    ct_grid(ct_mlp_out(net, l), ct_mlp_in(net, l), CT_RECORD_UNITS));
   f->image_biases = ct_dram_tensor(f->l, "biases of the image", CT_INFER_IMAGE, ct_mlp_bias_at(net),
                                    row_of(ct_mlp_bias_tile(net, net->layers), CT_F32_ROW_UNITS));
-  f->answers =
-      ct_dram_tensor(f->l, "answers", f->rows_reg ? 0 : CT_INFER_OUT, 0,
-                     row_of(f->rows_max * ct_mlp_out(net, net->layers - 1), CT_F32_ROW_UNITS));
+  f->answers = ct_dram_tensor(
+      f->l, "answers", f->rows_reg ? 0 : CT_INFER_OUT, 0,
+      f->planes ? row_of(ct_mlp_out(net, net->layers - 1), f->planes)
+                : row_of(f->rows_max * ct_mlp_out(net, net->layers - 1), CT_F32_ROW_UNITS));
 }
 
 /* Panels by block and k step; a layer's last one may be narrower. */
@@ -394,6 +396,18 @@ static void load_biases(struct wide *f) {
   ct_vl(f->l, &(struct ct_vmove){.spm = words, .reg = f->bias, .rows = f->tiles});
 }
 
+static void store_planes(struct wide *f, struct ct_ref words) {
+  ct_st(f->l, &(struct ct_dma){.dram = ct_tiles_of(f->l, f->answers, 0, 1, f->n, f->tiles),
+                               .spm = words,
+                               .nb = CT_F32_ROW_UNITS,
+                               .n1 = f->rows,
+                               .d1 = CT_F32_ROW_UNITS,
+                               .s1 = (int32_t)(f->tiles * CT_F32_ROW_UNITS),
+                               .n2 = f->tiles,
+                               .d2 = (int32_t)f->planes,
+                               .s2 = CT_F32_ROW_UNITS});
+}
+
 static void store_answers(struct wide *f, struct ct_ref words) {
   const bool gather = f->rows_reg != 0;
   const uint32_t pitch = (f->net->width[f->net->layers] + 3) / 4, row = f->tiles * CT_F32_ROW_UNITS;
@@ -450,7 +464,10 @@ static void finish(struct wide *f) {
     write_results(f, regs, answers, i);
     f->results_made += n;
   }
-  if (last) store_answers(f, answers);
+  if (last && f->planes)
+    store_planes(f, answers);
+  else if (last)
+    store_answers(f, answers);
 }
 
 /* ---- Blocks -------------------------------------------------------------------------------- */
@@ -547,7 +564,8 @@ static void start(struct wide *f, const struct ct_infer *shape) {
   *f = (struct wide){.net = shape->net,
                      .rows = shape->rows,
                      .rows_reg = batch ? CT_BATCH_REG : 0,
-                     .rows_max = batch ? shape->batch_most : shape->rows};
+                     .rows_max = batch ? shape->batch_most : shape->rows,
+                     .planes = shape->planes};
   if (f->rows_max == 0) f->rows_max = CT_INFER_ROWS_MAX;
   f->pitch = f->rows_max;
 }

@@ -149,6 +149,8 @@ struct ct_infer {
   bool pinned;     /* they have a place of their own */
   uint32_t pin_at; /* at least spm_words */
   uint32_t *used;  /* where to note how many of the spm_words it uses; may be NULL */
+  uint32_t planes; /* answers go into planes of 16 columns, a row every 4 units, a plane every so
+                      many; 0: row by row. Not of a batch */
   /* Where to note how many units of workspace it takes; NULL: there is none, and what needs one is
    * refused. */
   uint64_t *work;

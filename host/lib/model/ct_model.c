@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models: their numbers on the host and on the device. */
-#include "ct_model.h"
+#include "ct_network.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-  TILE_FLOATS = CT_TILE * CT_TILE,
-  TILE_BYTES = CT_F32_TILE_UNITS * CT_UNIT,
-  RECORD = CT_RECORD_UNITS * CT_UNIT
-};
+enum { TILE_FLOATS = CT_TILE * CT_TILE, TILE_BYTES = CT_F32_TILE_UNITS * CT_UNIT };
 
 /* ---- Numbers ------------------------------------------------------------------------------- */
 
@@ -122,7 +118,7 @@ void ct_tiles_to(const uint8_t *tiles, uint32_t rows, uint32_t cols, size_t pitc
   }
 }
 
-/* The host's copies of the two regions. */
+/* The host's copy of image and state, one behind the other. */
 struct regions {
   uint8_t *image, *state;
   size_t image_size, state_size;
@@ -131,51 +127,47 @@ struct regions {
 static int regions_alloc(const struct ct_mlp *net, struct regions *r) {
   r->image_size = (size_t)ct_mlp_image_units(net) * CT_UNIT;
   r->state_size = (size_t)ct_mlp_state_units(net) * CT_UNIT;
-  r->image = calloc(1, r->image_size);
-  r->state = calloc(1, r->state_size);
-  return r->image && r->state ? CT_OK : CT_ERR_MEMORY;
+  r->image = calloc(1, r->image_size + r->state_size);
+  r->state = r->image ? r->image + r->image_size : NULL;
+  return r->image ? CT_OK : CT_ERR_MEMORY;
 }
 
 static void regions_free(struct regions *r) {
   free(r->image);
-  free(r->state);
 }
 
-/* Momentum and master of a weight tile lie side by side in the state. */
-enum { STATE_BYTES = CT_STATE_UNITS * CT_UNIT };
-static uint8_t *state_tiles(const struct ct_mlp *net, const struct regions *r, uint32_t l,
-                            bool master) {
-  return r->state + (size_t)ct_mlp_tile(net, l) * STATE_BYTES + (master ? TILE_BYTES : 0);
+/* A tensor in all its ways of keeping. */
+static void write_tensor(const struct ct_lay *lay, const float *x, const struct regions *r) {
+  for (unsigned k = 0; k < CT_KEEPS; ++k) {
+    const struct ct_seat *seat = &lay->mat.keep[k];
+    if (seat->reg) ct_lay_pack(lay, (enum ct_keep)k, x, r->image + (size_t)seat->at * CT_UNIT);
+  }
 }
 
-static float *bias_of(const struct ct_mlp *net, const struct regions *r, uint32_t l) {
-  const size_t at = ct_mlp_bias_at(net) + ct_mlp_bias_tile(net, l) * CT_F32_ROW_UNITS;
-  return (float *)(void *)(r->image + at * CT_UNIT);
-}
-
-static float *bias_momentum_of(const struct ct_mlp *net, const struct regions *r, uint32_t l) {
-  const size_t at = ct_mlp_bias_momentum_at(net) + ct_mlp_bias_tile(net, l) * CT_F32_ROW_UNITS;
-  return (float *)(void *)(r->state + at * CT_UNIT);
+/* In FP32, as all that is trained is kept. */
+static void read_tensor(const struct ct_lay *lay, const struct regions *r, float *x) {
+  const size_t at = lay->mat.keep[CT_KEEP_F32].at;
+  ct_lay_unpack(lay, CT_KEEP_F32, r->image + at * CT_UNIT, x);
 }
 
 static void write_layer(const struct ct_mlp *net, uint32_t l, const struct ct_numbers *x,
-                        struct regions *r) {
-  const uint32_t out = net->width[l + 1], in = net->width[l];
-  const size_t at = (size_t)ct_mlp_tile(net, l) * RECORD;
-  ct_pack(x->w[l], out, in, in, CT_SQUARE, r->image + at);
-  ct_tiles_from(x->vw[l], out, in, STATE_BYTES, state_tiles(net, r, l, false));
-  ct_tiles_from(x->w[l], out, in, STATE_BYTES, state_tiles(net, r, l, true));
-  memcpy(bias_of(net, r, l), x->b[l], out * sizeof(float));
-  memcpy(bias_momentum_of(net, r, l), x->vb[l], out * sizeof(float));
+                        const struct regions *r) {
+  struct ct_layer_lays lays;
+  ct_layer_lays(net, l, ct_mlp_image_units(net), &lays);
+  write_tensor(&lays.w, x->w[l], r);
+  write_tensor(&lays.b, x->b[l], r);
+  write_tensor(&lays.vw, x->vw[l], r);
+  write_tensor(&lays.vb, x->vb[l], r);
 }
 
 static void read_layer(const struct ct_mlp *net, uint32_t l, const struct regions *r,
                        struct ct_numbers *x) {
-  const uint32_t out = net->width[l + 1], in = net->width[l];
-  ct_tiles_to(state_tiles(net, r, l, false), out, in, STATE_BYTES, x->vw[l]);
-  ct_tiles_to(state_tiles(net, r, l, true), out, in, STATE_BYTES, x->w[l]);
-  memcpy(x->b[l], bias_of(net, r, l), out * sizeof(float));
-  memcpy(x->vb[l], bias_momentum_of(net, r, l), out * sizeof(float));
+  struct ct_layer_lays lays;
+  ct_layer_lays(net, l, ct_mlp_image_units(net), &lays);
+  read_tensor(&lays.w, r, x->w[l]);
+  read_tensor(&lays.b, r, x->b[l]);
+  read_tensor(&lays.vw, r, x->vw[l]);
+  read_tensor(&lays.vb, r, x->vb[l]);
 }
 
 static int no_memory(ct_model *m) {

@@ -140,6 +140,11 @@ int ct_weights_make(ct_device *dev, uint64_t bytes, ct_weights **weights);
 /* The same for a model of these widths. */
 int ct_weights_make_for(ct_device *dev, const struct ct_mlp *net, ct_weights **weights);
 
+/* A complete version of what ct_weights_read() gave, which must have so many bytes; of what, and
+ * its number, are the caller's to say. */
+int ct_weights_of(ct_device *dev, uint64_t bytes, const void *data, size_t size,
+                  ct_weights **weights);
+
 /* What uses weights: how, and that it does no more. */
 enum ct_weights_use {
   CT_WEIGHTS_ORDERED, /* reads, on the training queue */

@@ -73,13 +73,20 @@ int ct_network_alloc(ct_network *n, uint64_t units, uint64_t *addr) {
   uint8_t *zeros = calloc(units, CT_UNIT);
   err = zeros ? ct_mem_write(n->dev, *addr, zeros, units * CT_UNIT) : no_memory(n->dev);
   free(zeros);
+  if (!err) return CT_OK;
+  ct_heap_free(&n->dev->data, *addr);
+  *addr = 0;
   return err;
 }
 
 static int make_room(ct_network *n) {
   const struct ct_compiled *c = &n->compiled;
   const uint32_t at_once = ct_min_u32(n->members, CT_MEMBERS_AT_ONCE);
-  int err = ct_network_alloc(n, c->lasting * n->members, &n->base.lasting);
+  int err = CT_OK;
+  if (n->owner == n)
+    err = ct_network_alloc(n, c->lasting * n->members, &n->base.lasting);
+  else
+    n->base.lasting = n->owner->base.lasting;
   if (!err && n->shared->open == 1)
     err = ct_network_alloc(n, c->arena * at_once, &n->shared->spare);
   for (size_t i = 0; i < c->externals && !err && !n->bare; ++i)
@@ -108,8 +115,9 @@ int ct_network_put_constants(ct_network *n, const struct ct_regions *r) {
 }
 
 /* What a stage's jobs should take in a row, on this device when it does nothing else. */
-static int expect(ct_network *n, const struct ct_codes *codes, struct ct_network_part *part,
+static int expect(ct_network *n, const struct ct_stage *stage, struct ct_network_part *part,
                   uint64_t *ahead) {
+  const struct ct_codes *codes = &stage->codes;
   struct ct_cycles_core core = core_of(n);
   struct ct_cycles all = {0}, one;
   struct ct_job job = {0};
@@ -117,8 +125,11 @@ static int expect(ct_network *n, const struct ct_codes *codes, struct ct_network
   at.arena = n->shared->spare;
   core.ahead = *ahead;
   ct_network_arguments(n, &at, 0, &job);
-  for (size_t i = 0; i < codes->count; ++i) {
-    const int err = ct_cycles(&core, codes->job[i].cmd, codes->job[i].count, job.args, &one);
+  for (size_t i = 0; i < codes->count * ct_compiled_passes(stage); ++i) {
+    const struct ct_code *code = &codes->job[i % codes->count];
+    struct ct_job pass = job;
+    ct_compiled_pass(&n->compiled, stage, (uint32_t)(i / codes->count), pass.args);
+    const int err = ct_cycles(&core, code->cmd, code->count, pass.args, &one);
     if (err == CT_ERR_MEMORY) return no_memory(n->dev);
     if (err) return CT_OK; /* too long to be followed: not known */
     all.total += one.total;
@@ -132,7 +143,8 @@ static int expect(ct_network *n, const struct ct_codes *codes, struct ct_network
 }
 
 /* What training can cost a stage's jobs. */
-static int bound_beside(ct_network *n, const struct ct_codes *codes, struct ct_network_part *part) {
+static int bound_beside(ct_network *n, const struct ct_stage *stage, struct ct_network_part *part) {
+  const struct ct_codes *codes = &stage->codes;
   struct ct_chain_core core;
   uint64_t all = 0;
   const int err = ct_sharing(n->dev, 1, &core);
@@ -141,11 +153,12 @@ static int bound_beside(ct_network *n, const struct ct_codes *codes, struct ct_n
     if (!one) return CT_OK; /* too long to be followed: not known */
     all += one;
   }
-  if (!err) part->beside = all;
+  if (!err) part->beside = all * ct_compiled_passes(stage);
   return err;
 }
 
 static int load_stage(ct_network *n, size_t i, uint64_t *ahead) {
+  const struct ct_stage *stage = &n->shared->compiled.stage[i];
   struct ct_codes *codes = &n->shared->compiled.stage[i].codes;
   struct ct_network_part *part = &n->part[i];
   int err = CT_OK;
@@ -153,8 +166,8 @@ static int load_stage(ct_network *n, size_t i, uint64_t *ahead) {
   part->expected = part->beside = CT_NO_CYCLE;
   for (size_t k = 0; k < codes->count; ++k)
     part->commands += codes->job[k].count;
-  if (n->shared->expected) err = expect(n, codes, part, ahead);
-  if (n->shared->expected && !err) err = bound_beside(n, codes, part);
+  if (n->shared->expected) err = expect(n, stage, part, ahead);
+  if (n->shared->expected && !err) err = bound_beside(n, stage, part);
   if (!err) err = ct_programs_load(n->dev, codes, &n->shared->programs[i]);
   if (!err) *codes = (struct ct_codes){0};
   part->programs = n->shared->programs[i];
@@ -253,8 +266,9 @@ static int build(ct_network *n, const ct_graph *graph, const struct ct_network_o
   const bool shares = !err && may_share(n, like, expected);
   if (!err) err = shares ? share(n, like) : begin_shared(n, expected);
   if (!err) err = check_common(n);
+  if (!err && o && o->weights_of) err = ct_network_join(n, o->weights_of);
   if (!err) err = make_room(n);
-  for (uint32_t m = 0; m < n->members && !err; ++m) {
+  for (uint32_t m = 0; m < n->members && !err && n->owner == n; ++m) {
     const struct ct_regions at = ct_network_member_at(n, m);
     err = ct_network_put_constants(n, &at);
   }
@@ -264,6 +278,13 @@ static int build(ct_network *n, const ct_graph *graph, const struct ct_network_o
   n->stale = true;
   n->changes = !err && has_updates(n->graph);
   return err;
+}
+
+/* One that the options name. role: of the sentence. */
+static int check_other(ct_device *dev, const ct_network *other, const char *role) {
+  const int err = other ? ct_check_network(other) : CT_OK;
+  if (err || !other || other->dev == dev) return err;
+  return ct_fail(dev, CT_ERR_ARG, "the network %s is on another device", role);
 }
 
 static int check_options(ct_device *dev, const struct ct_network_options *o) {
@@ -277,10 +298,9 @@ static int check_options(ct_device *dev, const struct ct_network_options *o) {
     return ct_fail(dev, CT_ERR_ARG, "an error of %g: 0 to 1 of the momentum", o->error);
   if (o->bits > CT_KEPT_BITS)
     return ct_fail(dev, CT_ERR_ARG, "pages for %u bits a number: 1..%d", o->bits, CT_KEPT_BITS);
-  const int err = o->like ? ct_check_network(o->like) : CT_OK;
+  int err = check_other(dev, o->like, "that it is to be like");
+  if (!err) err = check_other(dev, o->weights_of, "whose weights it is to have");
   if (err) return err;
-  if (o->like && o->like->dev != dev)
-    return ct_fail(dev, CT_ERR_ARG, "the network that it is to be like is on another device");
   return ct_check_reserved(dev, "ct_network_options", o->reserved,
                            sizeof o->reserved / sizeof *o->reserved);
 }
@@ -294,6 +314,7 @@ int ct_network_make(ct_device *dev, const ct_graph *graph, const struct ct_netwo
   if (!n) return no_memory(dev);
   ct_handle_open(&n->handle, dev);
   n->dev = dev;
+  n->owner = n;
   n->refs = 1;
   n->bare = bare;
   err = build(n, graph, options);
@@ -324,7 +345,7 @@ int ct_network_has_frame(ct_network *n) {
 
 /* What jobs that could not be ended still use stays until they have. */
 static void leave_room(const ct_network *n) {
-  ct_give_back_after(n->dev, n->base.lasting, n->queue, n->error);
+  if (n->owner == n) ct_give_back_after(n->dev, n->base.lasting, n->queue, n->error);
   for (unsigned i = 0; i < CT_EXTERNALS; ++i)
     ct_give_back_after(n->dev, n->base.external[i], n->queue, n->error);
 }
@@ -345,6 +366,7 @@ static void leave_shared(ct_network *n) {
 }
 
 void ct_network_release(ct_network *n) {
+  ct_network *owner = n->owner;
   if (--n->refs) return;
   if (n->dev->queues) leave_room(n);
   if (n->shared) leave_shared(n);
@@ -354,6 +376,7 @@ void ct_network_release(ct_network *n) {
   n->member = NULL;
   n->bound = NULL;
   ct_handle_bury(&n->handle);
+  if (owner != n) ct_network_release(owner);
 }
 
 void ct_network_free(ct_network *n) {
@@ -428,6 +451,13 @@ static int check_still(ct_network *n, const struct ct_gtensor *t, const char *wh
   return err || (own && !n->compiled.crowded) ? err : ct_network_still(n, false, what);
 }
 
+/* The other network may have them in more ways than this one knows. */
+static int check_owned(ct_network *n, const char *what) {
+  if (n->owner == n) return CT_OK;
+  return ct_fail(n->dev, CT_ERR_UNSUPPORTED,
+                 "the network's weights are those of another one: they are %s there", what);
+}
+
 int ct_network_write(ct_network *n, int tensor, const float *data, size_t count) {
   const struct ct_lay *lay;
   int err = ct_check_network(n);
@@ -440,7 +470,8 @@ int ct_network_write(ct_network *n, int tensor, const float *data, size_t count)
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s is made by the network: it cannot be written",
                    t->name);
   if (lay->kind == CT_LAY_NONE) return CT_OK;
-  err = check_still(n, t, "written");
+  err = comes_and_goes(t) ? CT_OK : check_owned(n, "written");
+  if (!err) err = check_still(n, t, "written");
   if (err) return err;
   if (!comes_and_goes(t)) n->stale = true;
   return ct_network_put_tensor(n, &n->own, lay, data);
@@ -474,6 +505,7 @@ static void draw(const struct ct_gtensor *t, uint64_t *state, float *x) {
 int ct_network_draw(ct_network *n, uint64_t seed) {
   uint64_t state = seed;
   int err = ct_check_network(n);
+  if (!err) err = check_owned(n, "drawn");
   if (!err) err = ct_network_still(n, false, "drawn");
   if (!err) n->drawn = seed;
   for (size_t i = 1; !err && i <= n->graph->tensors; ++i) {
@@ -522,9 +554,9 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
   CT_NEED(n->dev, info);
   const struct ct_mlp *mlp = &n->compiled.mlp;
   *info = (struct ct_network_info){
-      .seed = n->drawn,
-      .steps = n->steps,
-      .epochs = n->epochs,
+      .seed = n->owner->drawn,
+      .steps = n->owner->steps,
+      .epochs = n->owner->epochs,
       .mantissa = 8 - n->narrow,
       .changes = n->changes,
       .together = (uint32_t)n->shared->open,
@@ -542,7 +574,7 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
 }
 
 void ct_network_set_epochs(ct_network *n, uint64_t epochs) {
-  if (n && n->handle.live) n->epochs = epochs;
+  if (n && n->handle.live) n->owner->epochs = epochs;
 }
 
 size_t ct_network_stages(const ct_network *n) {
@@ -563,7 +595,7 @@ int ct_network_stage(ct_network *n, size_t index, struct ct_network_stage *stage
                                      .backward = s->backward,
                                      .once = s->once,
                                      .runs = s->runs,
-                                     .jobs = (uint32_t)p->programs.count,
+                                     .jobs = (uint32_t)ct_network_stage_jobs(n, index),
                                      .macs = s->macs,
                                      .read = s->read,
                                      .written = s->written,

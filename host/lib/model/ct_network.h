@@ -7,6 +7,7 @@
  *   ct_network_frame.c    frames
  *   ct_network_weights.c  versions of the weights            ct_network_copies.c   what they take
  *   ct_network_file.c     files                              ct_network_batches.c  for the batcher
+ *   ct_network_same.c     networks with the weights of another
  *   ct_network_members.c  members: selecting one, runs of several
  *   ct_network_kept.c     what is kept compressed: pages, bounds
  *
@@ -14,6 +15,10 @@
  * compiled is there once, and so is an arena for each queue, whose runs go one after the other. A
  * network of its own are what lasts, inputs and outputs, numbers of its runs, and what is known of
  * it.
+ *
+ * Networks that have the weights of another (struct ct_network_options.weights_of) have an owner:
+ * the one in whose memory these are. What is counted of runs with weights, and of steps, is counted
+ * there. An owner's memory stays until the last of them is gone.
  *
  * Memory that runs under way use is held by references: the network has one for its handle, one for
  * each frame and each run, and its regions go with the last.
@@ -82,6 +87,7 @@ struct ct_shared {
 struct ct_network {
   struct ct_handle handle; /* first */
   ct_device *dev;
+  ct_network *owner; /* of its weights: itself as a rule */
   struct ct_shared *shared;
   ct_graph *graph;             /* its own */
   struct ct_compiled compiled; /* the shared one, with this network's numbers of a run */
@@ -113,6 +119,7 @@ struct ct_network {
   size_t refs;
   struct ct_follower follower;
   size_t own_runs[CT_QUEUES]; /* submitted, under way, with its own weights; publishing counts */
+  size_t changing[CT_QUEUES]; /* of these: they change weights */
   size_t published;           /* of these: versions of its weights that are being made */
   size_t arriving;            /* versions for it that are being made, by `copies` */
   size_t frame_runs;          /* the same with its own frame */
@@ -145,6 +152,10 @@ int ct_network_put_mlp(ct_network *n, const struct ct_regions *r, const struct c
 int ct_network_get_mlp(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
                        float *data);
 
+/* The same in the caller's memory, in one way of keeping; between FP32 tiles others may lie. */
+void ct_lay_pack(const struct ct_lay *lay, enum ct_keep keep, const float *from, uint8_t *to);
+void ct_lay_unpack(const struct ct_lay *lay, enum ct_keep keep, const uint8_t *from, float *to);
+
 /* A matrix to all its places, and back from the best of them. */
 int ct_network_put(ct_network *n, const struct ct_regions *r, const struct ct_mat *mat,
                    const float *matrix);
@@ -171,7 +182,7 @@ int ct_network_put_tensor(ct_network *n, const struct ct_regions *r, const struc
 int ct_network_get_tensor(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
                           float *data);
 
-/* So much memory, all zeros; 0 units: none. */
+/* So much memory, all zeros; 0 units, or a failure: none. */
 int ct_network_alloc(ct_network *n, uint64_t units, uint64_t *addr);
 
 /* The constants of a region of what lasts. */
@@ -216,6 +227,9 @@ int ct_network_ended(ct_network *n);
  * sentence, such as "written". */
 int ct_network_still(ct_network *n, bool frame, const char *what);
 
+/* How many jobs a stage takes. */
+size_t ct_network_stage_jobs(const ct_network *n, size_t stage);
+
 /* The jobs of a network's stages in run `step`, all like one: those that run once, the rest, or
  * all. Returns how many there are; jobs may be NULL. */
 enum ct_stages { CT_STAGES_ALL, CT_STAGES_ONCE, CT_STAGES_REST };
@@ -230,6 +244,18 @@ int ct_network_takes(ct_network *n, ct_weights *w);
 /* CT_OK, or CT_ERR_UNSUPPORTED: inputs, labels or outputs lie with the network's own weights, where
  * other frames and other weights do not bring them. what: "frames", "versions of them". */
 int ct_network_parts(ct_network *n, const char *what);
+
+/* A run that is submitted with the network's own weights begins; has ended. */
+void ct_network_begin(ct_network *n, enum ct_queue queue);
+void ct_network_end(ct_network *n, enum ct_queue queue);
+
+/* ---- ct_network_same.c ---- */
+
+/* CT_OK if all that lasts of a network is at the same places of what lasts of the other; else
+ * CT_ERR_UNSUPPORTED with a sentence that says what is not. */
+int ct_network_fits(const ct_network *n, const ct_network *in);
+/* It has the weights of the other from here on, before it has memory; CT_ERR_UNSUPPORTED. */
+int ct_network_join(ct_network *n, ct_network *of);
 
 /* ---- ct_network_members.c ---- */
 

@@ -11,7 +11,7 @@ int ct_network_batched(ct_network *n) {
                  "the device makes batches of perceptrons alone: linear layers with biases, ReLU "
                  "between them, mantissas of 8 bits, 1..%d rows of numbers in, logits out; submit "
                  "runs of other networks",
-                 CT_INFER_ROWS_MAX);
+                 CT_MLP_ROWS_MAX);
 }
 
 int ct_network_rows_create(ct_network *n, size_t count, ct_rows **rows) {

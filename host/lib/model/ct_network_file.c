@@ -40,9 +40,10 @@ static uint8_t *put_chunk(uint8_t *p, const char *tag, uint64_t size) {
 
 static uint8_t *put_info(const ct_network *n, uint8_t *p) {
   p = put_chunk(p, "INFO", INFO);
-  ct_file_put(p, n->drawn, 8);
-  ct_file_put(p + 8, n->steps, 8);
-  ct_file_put(p + 16, n->epochs, 8);
+  const ct_network *owner = n->owner;
+  ct_file_put(p, owner->drawn, 8);
+  ct_file_put(p + 8, owner->steps, 8);
+  ct_file_put(p + 16, owner->epochs, 8);
   ct_file_put(p + 24, n->seed, 8);
   ct_file_put(p + 32, (8 - n->narrow) | (n->kernels ? KERNELS : 0), 4);
   return p + INFO;
@@ -287,6 +288,9 @@ int ct_network_load_like(ct_device *dev, const char *path, const struct ct_netwo
   size_t size = 0;
   ct_network *n = NULL;
   if (options) how = *options;
+  if (how.weights_of)
+    return ct_fail(dev, CT_ERR_ARG, "%s has weights: its network cannot have those of another one",
+                   path);
   int err = ct_file_read(dev, path, &data, &size);
   if (!err) err = ct_network_file_parse(dev, path, data, size, &f);
   if (!err) fill_in(&how, &f, choose);

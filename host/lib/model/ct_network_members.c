@@ -140,13 +140,13 @@ struct flight {
 
 void ct_network_note_run(ct_network *n, uint32_t first, uint32_t count) {
   for (uint32_t m = first; m < first + count; ++m) {
-    *(m == n->selected ? &n->steps : &n->member[m].steps) += n->changes;
+    *(m == n->selected ? &n->owner->steps : &n->member[m].steps) += n->changes;
     *(m == n->selected ? &n->stale : &n->member[m].stale) = false;
   }
 }
 
 uint64_t ct_network_steps_of(const ct_network *n, uint32_t member) {
-  return member == n->selected ? n->steps : n->member[member].steps;
+  return member == n->selected ? n->owner->steps : n->member[member].steps;
 }
 
 /* Whether what is made of weights alone has to be made anew for one of them. */
@@ -160,7 +160,7 @@ static bool is_stale(const ct_network *n, const struct ct_members *run) {
 static void landed(void *arg, const struct ct_event *event) {
   struct flight *f = arg;
   ct_network *n = f->n;
-  --n->own_runs[f->queue];
+  ct_network_end(n, f->queue);
   --n->frame_runs;
   for (uint32_t m = f->first; m < f->first + f->count; ++m)
     --n->member[m].runs;
@@ -250,7 +250,7 @@ static int submit(struct crowd *c, uint64_t *tag) {
     return err;
   }
   ++n->refs;
-  ++n->own_runs[run->queue];
+  ct_network_begin(n, run->queue);
   ++n->frame_runs;
   for (uint32_t m = run->first; m < run->first + run->count; ++m)
     ++n->member[m].runs;

@@ -36,13 +36,22 @@ static uint32_t flags_of(enum ct_queue queue) {
   return queue == CT_INFERENCE ? CT_JOB_OVERLAP : 0;
 }
 
-/* A job of a stage, like another one, as far as the stage is so. */
-static void make_job(const ct_network *n, const struct ct_stage *stage, const struct ct_job *like,
-                     ct_program *program, struct ct_job *job) {
-  *job = *like;
-  if (stage->kept) ct_kept_argument(n, stage, job);
-  job->program = program;
-  if (!stage->overlaps) job->flags = 0;
+size_t ct_network_stage_jobs(const ct_network *n, size_t stage) {
+  return n->part[stage].programs.count * ct_compiled_passes(&n->compiled.stage[stage]);
+}
+
+/* The jobs of a stage, all passes, like another one, as far as the stage is so. */
+static void make_jobs(const ct_network *n, size_t index, const struct ct_job *like,
+                      struct ct_job *jobs) {
+  const struct ct_stage *stage = &n->compiled.stage[index];
+  const struct ct_programs *p = &n->part[index].programs;
+  for (size_t k = 0; k < ct_network_stage_jobs(n, index); ++k) {
+    jobs[k] = *like;
+    if (stage->kept) ct_kept_argument(n, stage, &jobs[k]);
+    jobs[k].program = p->of[k % p->count];
+    if (!stage->overlaps) jobs[k].flags = 0;
+    ct_compiled_pass(&n->compiled, stage, (uint32_t)(k / p->count), jobs[k].args);
+  }
 }
 
 int ct_network_arena(ct_network *n, enum ct_queue queue, uint64_t *addr) {
@@ -62,12 +71,14 @@ int ct_network_arena(ct_network *n, enum ct_queue queue, uint64_t *addr) {
 /* ---- Who uses what ------------------------------------------------------------------------- */
 
 static bool used(const ct_network *n, bool frame) {
-  return frame ? n->frame_runs > 0 : n->own_runs[CT_INFERENCE] + n->own_runs[CT_TRAINING] > 0;
+  const size_t *runs = n->owner->own_runs;
+  return frame ? n->frame_runs > 0 : runs[CT_INFERENCE] + runs[CT_TRAINING] > 0;
 }
 
 /* A run that could not be ended goes on: jobs of its queue are not through. */
 static bool goes_on(const ct_network *n) {
-  return n->error == CT_ERR_DEVICE && n->dev->queues->ring[n->queue].completed < n->ends;
+  const bool own = n->error == CT_ERR_DEVICE && n->dev->queues->ring[n->queue].completed < n->ends;
+  return own || (n->owner != n && goes_on(n->owner));
 }
 
 int ct_network_ended(ct_network *n) {
@@ -89,9 +100,9 @@ int ct_network_still(ct_network *n, bool frame, const char *what) {
  * what is made of them once, must not meet others. */
 static int check_neighbours(ct_network *n, enum ct_queue queue) {
   const enum ct_queue other = queue == CT_TRAINING ? CT_INFERENCE : CT_TRAINING;
-  if (!n->changes && !n->stale) return CT_OK;
-  const int err = n->own_runs[other] ? ct_poll(n->dev) : CT_OK;
-  if (err || !n->own_runs[other]) return err;
+  const size_t *met = n->changes || n->stale ? n->owner->own_runs : n->owner->changing;
+  const int err = met[other] ? ct_poll(n->dev) : CT_OK;
+  if (err || !met[other]) return err;
   return ct_fail(n->dev, CT_ERR_BUSY,
                  "runs of the other queue use the network's own weights, which change: publish a "
                  "version for one of the two");
@@ -181,16 +192,14 @@ static int make_queue_room(struct run *r, size_t stage, size_t jobs) {
 }
 
 static int submit_stage(struct run *r, size_t stage, bool chained) {
-  const struct ct_programs *p = &r->n->part[stage].programs;
-  struct ct_job *jobs = malloc((p->count + 1) * sizeof *jobs);
+  const size_t count = ct_network_stage_jobs(r->n, stage);
+  struct ct_job *jobs = malloc((count + 1) * sizeof *jobs);
   if (!jobs) return no_memory(r->n->dev);
-  for (size_t i = 0; i < p->count; ++i) {
-    make_job(r->n, &r->n->compiled.stage[stage], &r->job, p->of[i], &jobs[i]);
-  }
+  make_jobs(r->n, stage, &r->job, jobs);
   const struct ct_work work = {.queue = r->queue,
                                .kind = CT_EVENT_JOB,
                                .job = jobs,
-                               .jobs = (unsigned)p->count,
+                               .jobs = (unsigned)count,
                                .cycle = CT_NO_CYCLE,
                                .chained = chained};
   const int err = ct_submit_work(r->n->dev, &work, &r->tag[stage]);
@@ -211,7 +220,7 @@ static int run_stages(struct run *r) {
       n->part[i].cycles = CT_NO_CYCLE;
       continue;
     }
-    err = make_queue_room(r, i, n->part[i].programs.count);
+    err = make_queue_room(r, i, ct_network_stage_jobs(n, i));
     if (!err) err = submit_stage(r, i, chained);
     chained = true;
   }
@@ -231,6 +240,13 @@ static int check_run(ct_network *n, enum ct_queue queue) {
 int ct_network_check_run(ct_network *n, enum ct_queue queue) {
   const int err = check_run(n, queue);
   return err ? err : check_neighbours(n, queue);
+}
+
+/* What goes on uses the weights. */
+static void leave_to_owner(ct_network *n) {
+  n->owner->error = n->error;
+  n->owner->queue = n->queue;
+  n->owner->ends = n->ends;
 }
 
 int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
@@ -258,7 +274,8 @@ int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   free(r.tag);
   if (err && !n->error) n->error = err;
   if (!err) n->stale = false;
-  if (!err) n->steps += n->changes;
+  if (!err) n->owner->steps += n->changes;
+  if (n->error == CT_ERR_DEVICE) leave_to_owner(n);
   if (!err) (void)ct_kept_look(n); /* (the step has been made: the next one tells) */
   return err;
 }
@@ -274,6 +291,16 @@ struct flight {
   uint32_t member; /* whose own they are */
 };
 
+void ct_network_begin(ct_network *n, enum ct_queue queue) {
+  ++n->owner->own_runs[queue];
+  n->owner->changing[queue] += n->changes;
+}
+
+void ct_network_end(ct_network *n, enum ct_queue queue) {
+  --n->owner->own_runs[queue];
+  n->owner->changing[queue] -= n->changes;
+}
+
 static void landed(void *arg, const struct ct_event *event) {
   struct flight *f = arg;
   ct_network *n = f->n;
@@ -281,7 +308,7 @@ static void landed(void *arg, const struct ct_event *event) {
   if (f->weights) {
     ct_weights_drop(f->weights, CT_WEIGHTS_READ);
   } else {
-    --n->own_runs[f->queue];
+    ct_network_end(n, f->queue);
     if (!event->error) ct_network_note_run(n, f->member, 1);
   }
   if (f->frame)
@@ -297,7 +324,7 @@ static void take_off(const struct flight *f) {
   if (f->weights)
     ct_weights_take(f->weights, CT_WEIGHTS_READ);
   else
-    ++f->n->own_runs[f->queue];
+    ct_network_begin(f->n, f->queue);
   if (f->frame)
     ct_frame_take(f->frame);
   else
@@ -322,7 +349,7 @@ static bool is_among(const struct ct_stage *stage, enum ct_stages which) {
 size_t ct_network_most_jobs(const ct_network *n, enum ct_stages which) {
   size_t count = 0;
   for (size_t i = 0; i < n->compiled.stages; ++i)
-    if (is_among(&n->compiled.stage[i], which)) count += n->part[i].programs.count;
+    if (is_among(&n->compiled.stage[i], which)) count += ct_network_stage_jobs(n, i);
   return count;
 }
 
@@ -330,12 +357,11 @@ size_t ct_network_jobs(const ct_network *n, enum ct_stages which, uint64_t step,
                        const struct ct_job *like, struct ct_job *jobs) {
   size_t count = 0;
   for (size_t i = 0; i < n->compiled.stages; ++i) {
-    const struct ct_programs *p = &n->part[i].programs;
     const struct ct_stage *stage = &n->compiled.stage[i];
     if (!is_among(stage, which) || !ct_compiled_runs(stage, step)) continue;
     if (stage->looks && !ct_kept_looks(n, step)) continue;
-    for (size_t k = 0; k < p->count; ++k, ++count)
-      if (jobs) make_job(n, stage, like, p->of[k], &jobs[count]);
+    if (jobs) make_jobs(n, i, like, jobs + count);
+    count += ct_network_stage_jobs(n, i);
   }
   return count;
 }
@@ -345,6 +371,9 @@ int ct_network_takes(ct_network *n, ct_weights *w) {
     return ct_fail(n->dev, CT_ERR_ARG, "the weights belong to another device");
   const int err = ct_weights_ready(w);
   if (err || w->network == n) return err;
+  const ct_network *made = w->network;
+  if (made && made->handle.live && made->owner == n->owner && !ct_network_fits(n, made))
+    return CT_OK;
   return ct_fail(n->dev, CT_ERR_ARG, "the weights were published for something else");
 }
 

@@ -64,41 +64,58 @@ static void unpack_row(const uint8_t *in, uint32_t count, float *x) {
   }
 }
 
-static void each_line(const struct part *p, const float *from, float *to) {
-  const uint32_t cols = p->lay->mat.cols, divide = p->lay->divide;
-  const size_t pitch = (size_t)p->lay->pitch * CT_UNIT;
-  for (uint32_t i = 0; i < p->lay->mat.rows; ++i) {
-    if (from) memcpy(p->bytes + i * pitch, from + (size_t)i * cols, cols * sizeof *from);
-    if (to) memcpy(to + (size_t)i * cols, p->bytes + i * pitch, cols * sizeof *to);
-    if (to && divide) to[i] = ct_divide(to[i], divide);
+static void pack_lines(const struct ct_lay *lay, const float *from, uint8_t *to) {
+  const uint32_t cols = lay->mat.cols;
+  const size_t pitch = (size_t)lay->pitch * CT_UNIT;
+  for (uint32_t i = 0; i < lay->mat.rows; ++i)
+    memcpy(to + i * pitch, from + (size_t)i * cols, cols * sizeof *from);
+}
+
+static void unpack_lines(const struct ct_lay *lay, const uint8_t *from, float *to) {
+  const uint32_t cols = lay->mat.cols;
+  const size_t pitch = (size_t)lay->pitch * CT_UNIT;
+  for (uint32_t i = 0; i < lay->mat.rows; ++i) {
+    memcpy(to + (size_t)i * cols, from + i * pitch, cols * sizeof *to);
+    if (lay->divide) to[i] = ct_divide(to[i], lay->divide);
   }
 }
 
-static void each_vector(const struct part *p, const float *from, float *to) {
-  const uint32_t cols = p->lay->mat.cols;
-  const size_t pitch = (size_t)p->lay->pitch * CT_UNIT;
-  for (uint32_t i = 0; i < p->lay->mat.rows; ++i) {
-    if (from) ct_pack_row(from + (size_t)i * cols, cols, p->bytes + i * pitch);
-    if (to) unpack_row(p->bytes + i * pitch, cols, to + (size_t)i * cols);
-  }
+static void pack_vectors(const struct ct_lay *lay, const float *from, uint8_t *to) {
+  const uint32_t cols = lay->mat.cols;
+  for (uint32_t i = 0; i < lay->mat.rows; ++i)
+    ct_pack_row(from + (size_t)i * cols, cols, to + (size_t)i * lay->pitch * CT_UNIT);
+}
+
+static void unpack_vectors(const struct ct_lay *lay, const uint8_t *from, float *to) {
+  const uint32_t cols = lay->mat.cols;
+  for (uint32_t i = 0; i < lay->mat.rows; ++i)
+    unpack_row(from + (size_t)i * lay->pitch * CT_UNIT, cols, to + (size_t)i * cols);
 }
 
 /* ---- All ----------------------------------------------------------------------------------- */
 
-static void each(const struct part *p, enum ct_keep keep, const float *from, float *to) {
-  const uint32_t rows = p->lay->mat.rows, cols = p->lay->mat.cols;
-  if (p->lay->kind == CT_LAY_LINES) {
-    each_line(p, from, to);
-  } else if (p->lay->kind == CT_LAY_VECTORS) {
-    each_vector(p, from, to);
-  } else if (keep == CT_KEEP_F32) {
-    const size_t pitch = (size_t)p->lay->pitch * CT_UNIT;
-    if (from) ct_tiles_from(from, rows, cols, pitch, p->bytes);
-    if (to) ct_tiles_to(p->bytes, rows, cols, pitch, to);
-  } else {
-    if (from) ct_pack(from, rows, cols, cols, CT_SQUARE, p->bytes);
-    if (to) ct_unpack(p->bytes, rows, cols, cols, to);
-  }
+void ct_lay_pack(const struct ct_lay *lay, enum ct_keep keep, const float *from, uint8_t *to) {
+  const uint32_t rows = lay->mat.rows, cols = lay->mat.cols;
+  if (lay->kind == CT_LAY_LINES)
+    pack_lines(lay, from, to);
+  else if (lay->kind == CT_LAY_VECTORS)
+    pack_vectors(lay, from, to);
+  else if (keep == CT_KEEP_F32)
+    ct_tiles_from(from, rows, cols, (size_t)lay->pitch * CT_UNIT, to);
+  else
+    ct_pack(from, rows, cols, cols, CT_SQUARE, to);
+}
+
+void ct_lay_unpack(const struct ct_lay *lay, enum ct_keep keep, const uint8_t *from, float *to) {
+  const uint32_t rows = lay->mat.rows, cols = lay->mat.cols;
+  if (lay->kind == CT_LAY_LINES)
+    unpack_lines(lay, from, to);
+  else if (lay->kind == CT_LAY_VECTORS)
+    unpack_vectors(lay, from, to);
+  else if (keep == CT_KEEP_F32)
+    ct_tiles_to(from, rows, cols, (size_t)lay->pitch * CT_UNIT, to);
+  else
+    ct_unpack(from, rows, cols, cols, to);
 }
 
 /* Between FP32 tiles of weights there are those of their momentum. */
@@ -115,7 +132,7 @@ int ct_network_put_mlp(ct_network *n, const struct ct_regions *r, const struct c
     if (!lay->mat.keep[k].reg) continue;
     err = open_part(n, r, lay, keep, &p);
     if (!err && is_mixed(lay, keep)) err = read_part(&p);
-    if (!err) each(&p, keep, data, NULL);
+    if (!err) ct_lay_pack(lay, keep, data, p.bytes);
     if (!err) err = write_part(&p);
     free(p.bytes);
   }
@@ -130,7 +147,7 @@ int ct_network_get_mlp(ct_network *n, const struct ct_regions *r, const struct c
   struct part p;
   int err = open_part(n, r, lay, (enum ct_keep)k, &p);
   if (!err) err = read_part(&p);
-  if (!err) each(&p, (enum ct_keep)k, NULL, data);
+  if (!err) ct_lay_unpack(lay, (enum ct_keep)k, p.bytes, data);
   free(p.bytes);
   return err;
 }

@@ -27,8 +27,8 @@ static void published(void *arg, const struct ct_event *event) {
   p->w->error = event->error;
   p->w->steps = ct_network_steps_of(p->from, p->member);
   ct_weights_drop(p->w, CT_WEIGHTS_ORDERED);
-  --p->from->own_runs[CT_TRAINING];
-  --p->from->published;
+  --p->from->owner->own_runs[CT_TRAINING];
+  --p->from->owner->published;
   --p->to->arriving;
   ct_network_release(p->from);
   ct_network_release(p->to);
@@ -102,8 +102,8 @@ static int submit(struct publishing *p, void *user, uint64_t *tag) {
   if (err) return err;
   p->w->version = ++p->to->numbered;
   ct_weights_take(p->w, CT_WEIGHTS_ORDERED);
-  ++p->from->own_runs[CT_TRAINING];
-  ++p->from->published;
+  ++p->from->owner->own_runs[CT_TRAINING];
+  ++p->from->owner->published;
   ++p->to->arriving;
   ++p->from->refs;
   ++p->to->refs;
@@ -124,10 +124,10 @@ static int check_networks(const ct_network *from, const ct_network *to) {
 
 /* Copies are made on the training queue, which knows no order with the other. */
 static int check_runs(ct_network *from) {
-  const bool met = from->changes && from->own_runs[CT_INFERENCE];
+  const size_t *met = &from->owner->changing[CT_INFERENCE];
   int err = ct_network_ended(from);
-  if (!err && met) err = ct_poll(from->dev);
-  if (err || !met || !from->own_runs[CT_INFERENCE]) return err;
+  if (!err && *met) err = ct_poll(from->dev);
+  if (err || !*met) return err;
   return ct_fail(from->dev, CT_ERR_BUSY,
                  "runs of the inference queue change the weights: publish when they have ended");
 }
@@ -161,21 +161,10 @@ int ct_network_load_weights(ct_network *n, const void *data, size_t size, ct_wei
   if (err) return err;
   CT_NEED(n->dev, data);
   CT_NEED(n->dev, weights);
-  const uint64_t bytes = n->compiled.lasting * CT_UNIT;
-  if (size != bytes)
-    return ct_fail(n->dev, CT_ERR_ARG, "these weights have %llu bytes, not %zu",
-                   (unsigned long long)bytes, size);
-  ct_weights *w = NULL;
-  err = ct_weights_make(n->dev, bytes, &w);
-  if (!err) err = ct_mem_write(n->dev, w->image, data, size);
-  if (err) {
-    ct_weights_free(w);
-    return err;
-  }
-  of_network(w, n);
-  w->error = CT_OK;
-  w->version = ++n->numbered;
-  w->steps = n->steps;
-  *weights = w;
+  err = ct_weights_of(n->dev, n->compiled.lasting * CT_UNIT, data, size, weights);
+  if (err) return err;
+  of_network(*weights, n);
+  (*weights)->version = ++n->numbered;
+  (*weights)->steps = n->owner->steps;
   return CT_OK;
 }

@@ -250,25 +250,32 @@ int ct_weights_read(ct_weights *w, void *data, size_t size) {
   return err ? err : ct_mem_read(w->dev, w->image, data, size);
 }
 
+int ct_weights_of(ct_device *dev, uint64_t bytes, const void *data, size_t size,
+                  ct_weights **weights) {
+  ct_weights *w = NULL;
+  int err = check_size(dev, bytes, size);
+  if (!err) err = ct_weights_make(dev, bytes, &w);
+  if (!err) err = ct_mem_write(dev, w->image, data, size);
+  if (err) {
+    ct_weights_free(w);
+    return err;
+  }
+  w->error = CT_OK;
+  *weights = w;
+  return CT_OK;
+}
+
 int ct_weights_load(ct_model *m, const void *data, size_t size, ct_weights **weights) {
   if (weights) *weights = NULL;
   int err = ct_check_model(m);
   if (err) return err;
   CT_NEED(m->dev, data);
   CT_NEED(m->dev, weights);
-  ct_weights *w = NULL;
-  err = check_size(m->dev, ct_image_bytes(&m->net), size);
-  if (!err) err = ct_weights_make_for(m->dev, &m->net, &w);
+  err = ct_weights_of(m->dev, ct_image_bytes(&m->net), data, size, weights);
   if (err) return err;
-  err = ct_mem_write(m->dev, w->image, data, size);
-  if (err) {
-    ct_weights_free(w);
-    return err;
-  }
-  w->error = CT_OK;
-  w->version = ++m->numbered;
-  w->steps = m->steps;
-  *weights = w;
+  (*weights)->net = m->net;
+  (*weights)->version = ++m->numbered;
+  (*weights)->steps = m->steps;
   return CT_OK;
 }
 

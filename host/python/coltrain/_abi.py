@@ -598,6 +598,7 @@ class ct_network_options(ctypes.Structure):
     bits: int
     refresh: int
     error: float
+    weights_of: int | None
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -611,7 +612,8 @@ class ct_network_options(ctypes.Structure):
         ("bits", ctypes.c_uint32),
         ("refresh", ctypes.c_uint32),
         ("error", ctypes.c_double),
-        ("reserved", ctypes.c_size_t * 2),
+        ("weights_of", ctypes.c_void_p),
+        ("reserved", ctypes.c_size_t * 1),
     ]
 
 

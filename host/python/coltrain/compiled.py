@@ -174,17 +174,19 @@ class Compiled(Served):
         error: float = 0.0,
         bits: SupportsIndex = 0,
         refresh: SupportsIndex = 0,
+        weights_of: Compiled | None = None,
     ) -> None:
         graph = network if isinstance(network, Graph) else network.graph
         options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect, seed=whole(seed, "seed", U64), kernels=kernels)
         options.members, options.shared = whole(members, "members"), shared
         options.error, options.bits, options.refresh = real(error, "error"), whole(bits, "bits"), whole(refresh, "refresh")
+        options.weights_of = None if weights_of is None else weights_of._raw
         raw = ctypes.c_void_p()
         graph.check()
         connection.call(lib.ct_network_create, connection._raw, graph._raw, ctypes.byref(options), ctypes.byref(raw))
         super().__init__(connection, raw.value or 0)
         self.graph = graph
-        if not isinstance(network, Graph):
+        if not isinstance(network, Graph) and weights_of is None:
             self.write(network.values)
 
     def _ends(self) -> tuple[int, int]:

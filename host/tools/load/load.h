@@ -8,8 +8,8 @@
  *   arrivals.c      when requests arrive; times from a file
  *   train_beside.c  training, as fast as the device can
  *   serve_setup.c   models that are served: of two kinds, behind struct serve_kind
- *   serve_perceptron.c  those that the device's batcher takes: perceptrons, from files, too
- *   serve_network.c, serve_forming.c  graphs of layers, whose batches the host forms
+ *   serve_perceptron.c  those that the device's batcher takes: perceptrons, as networks, too
+ *   serve_network.c, serve_forming.c  other networks, whose batches the host forms
  *   serve_run.c     requests to them: capacity, one load, the highest load within a bound
  *   serve_report.c  results of `serve-bench`: JSON, text
  *   load_run.c      the runs of `load`: capacity, training, requests, cost (load_cost.c)

@@ -181,8 +181,9 @@ static int open_training(const struct load_spec *spec, struct trainer *t, struct
 
 static int run_serving(const struct load_spec *spec, json_t *o) {
   struct serve s;
+  struct serve_options options = spec->serve;
   struct trainer t = {.load = &s.load};
-  int status = serve_open(&s, &spec->serve);
+  int status = serve_open(&s, &options);
   if (!status && spec->beside) status = open_training(spec, &t, &s.load);
   s.capacity_busy = spec->busy;
   s.capacity_done = spec->done;

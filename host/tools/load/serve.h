@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models that are served in batches, asked by the clock: perceptrons by the device's batcher, for
- * `serve-bench` and `load`; networks of layers by runs (serve_network.h), for `serve-bench`. */
+/* Models that are served in batches, asked by the clock: perceptrons, by widths or as networks, by
+ * the device's batcher, for `serve-bench` and `load`; other networks by runs (serve_network.h), for
+ * `serve-bench`. */
 #ifndef SERVE_H
 #define SERVE_H
 
@@ -21,8 +22,8 @@ struct serve_shape {
 struct serve_options {
   const char *device, *json, *csv;
   struct serve_shape shape[SERVE_MODELS];
-  size_t models, requests;
-  size_t capacity;   /* requests of the run that measures it; 0: as many as the others */
+  size_t models, requests; /* requests 0: as many as the kind of models has as a rule */
+  size_t capacity; /* requests of the run that measures it, at least, where the batcher is asked */
   uint32_t permille; /* of the capacity that is offered */
   struct arrivals_options arrivals;
   bool chosen;       /* by --arrivals */
@@ -30,7 +31,7 @@ struct serve_options {
   uint64_t bound;    /* of p99, cycles; 0: no search */
   struct ct_serving serving;
   uint64_t seed;
-  bool batcher; /* networks go to the device's batcher, too, or nowhere */
+  bool batcher; /* networks go to the device's batcher or nowhere */
 };
 
 struct serve;
@@ -58,15 +59,16 @@ struct serve_model {
   uint64_t seed;
   size_t inputs, classes;
   float *x, *want; /* the samples, and the answers by emu: */
-  /* A perceptron's: a model of widths, or ... */
+  /* A network's, that of one row. */
+  struct asked asked;
+  struct asked_net one;
+  /* What the batcher takes: a model of widths, or that network. */
   ct_model *model;
   ct_weights *weights;
-  struct serve_batched *batched; /* ... a network from a file */
   ct_server *server;
-  ct_rows *rows;       /* the samples in device memory */
-  ct_answers *answers; /* SERVE_PLACES of them */
-  /* A network's. */
-  struct served_network *network;
+  ct_rows *rows;                  /* the samples in device memory */
+  ct_answers *answers;            /* SERVE_PLACES of them */
+  struct served_network *network; /* what goes by runs */
 };
 
 /* A load that was tried in the search, and the p99 it had. */
@@ -85,6 +87,7 @@ struct serve_beside {
 struct serve {
   struct load load;
   const struct serve_options *o;
+  bool by_runs; /* all models are networks whose batches the host forms */
   struct serve_model model[SERVE_MODELS];
   uint16_t free[SERVE_PLACES]; /* places that no request on its way has */
   size_t frees;
@@ -103,9 +106,9 @@ struct serve {
   uint64_t give_up; /* cycle after which no answer is waited for; CT_NO_CYCLE */
 };
 
-/* Opens the device, makes the models and asks emu: for the answers. 0, or 1 after a sentence; close
- * it either way. */
-int serve_open(struct serve *s, const struct serve_options *o);
+/* Opens the device, makes the models and asks emu: for the answers; what is not given in o is
+ * filled in, for it depends on the models. 0, or 1 after a sentence; close it either way. */
+int serve_open(struct serve *s, struct serve_options *o);
 void serve_close(struct serve *s);
 
 /* Makes the requests a part of the load. */

@@ -39,11 +39,19 @@ static size_t runs_that_fit(const struct asked_net *net) {
   return fit < NETWORK_BATCHES ? NETWORK_BATCHES : fit < NETWORK_RUNS ? fit : NETWORK_RUNS;
 }
 
+/* The one for one row is there; the others have its weights, if they can. */
+static int compile(struct serve_model *m, uint32_t rows, struct asked_net *net) {
+  if (rows > 1) return asked_compile(&m->asked, rows, &m->network->size[0].net, net);
+  *net = m->one;
+  m->one = (struct asked_net){.dev = NULL};
+  return 0;
+}
+
 static int open_size(struct serve *s, struct serve_model *m, uint32_t rows) {
   const struct ct_serving *how = &s->o->serving;
   struct served_network *n = m->network;
   struct network_size *size = &n->size[n->sizes++];
-  if (asked_compile(&n->asked, rows, &size->net)) return 1;
+  if (compile(m, rows, &size->net)) return 1;
   n->runs = how->max_batch == 1 ? runs_that_fit(&size->net) : NETWORK_BATCHES;
   if (n->runs < s->most_runs) s->most_runs = n->runs;
   int rc = open_runs(m, size);
@@ -63,10 +71,10 @@ static int open_sizes(struct serve *s, struct serve_model *m) {
 /* The same network on emu:, to be asked for one row after the other. */
 static int open_reference(struct serve *s, struct serve_model *m) {
   struct served_network *n = m->network;
-  const struct asked *a = &n->asked;
+  const struct asked *a = &m->asked;
   if (!s->emu && cli_open("emu:", &s->emu)) return 1;
   if (asked_open(&n->reference, s->emu, a->model, a->seed) ||
-      asked_compile(&n->reference, 1, &n->one))
+      asked_compile(&n->reference, 1, NULL, &n->one))
     return 1;
   const int rc = ct_frame_create(n->one.net, &n->place);
   return rc < 0 ? cli_fail_device(s->emu, rc, "asking emu: for the answers") : 0;
@@ -84,7 +92,7 @@ static int open_memory(struct serve_model *m) {
 static int network_open(struct serve *s, struct serve_model *m) {
   struct served_network *n = m->network = calloc(1, sizeof *n);
   if (!n) return cli_fail("no memory for a network");
-  if (asked_open(&n->asked, s->load.dev, m->shape->network, m->seed) || open_sizes(s, m)) return 1;
+  if (open_sizes(s, m)) return 1;
   m->inputs = n->size[0].net.features;
   m->classes = n->size[0].net.values;
   s->load.part[2] = (struct load_part){"submitting a run", network_form, s};
@@ -101,7 +109,6 @@ static void network_close(struct serve_model *m) {
   }
   ct_frame_free(n->place);
   asked_free(&n->one);
-  asked_close(&n->asked);
   asked_close(&n->reference);
   free(n->got);
   free(n->in);

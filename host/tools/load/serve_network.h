@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks of layers under load. The device's batcher takes no graphs (docs/graph.md), so the host
- * forms the batches: a network is compiled for 1, 2, 4, 8, 16 rows, as far as batches may have so
+ * Networks under load that the device's batcher does not take (docs/graph.md): the host forms the
+ * batches: a network is compiled for 1, 2, 4, 8, 16 rows, as far as batches may have so
  * many, and requests that wait go together in a run of the smallest of them that holds them.
  *
  *   serve_network.c   opening, answers, what emu: answers
@@ -38,7 +38,7 @@ struct network_size {
 };
 
 struct served_network {
-  struct asked asked, reference; /* on the device, and on emu: */
+  struct asked reference; /* on emu: */
   struct network_size size[NETWORK_SIZES];
   size_t sizes, runs; /* of each size */
   struct asked_net one;

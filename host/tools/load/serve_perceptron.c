@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Perceptrons under load, of widths or from files of networks: the device's batcher serves them. */
+/* Perceptrons under load, by widths or as networks: the device's batcher serves them. */
 #include <stdlib.h>
 
 #include "serve.h"
@@ -23,13 +23,7 @@ static int open_model(struct serve *s, struct serve_model *m) {
   return load_check(&s->load, rc, "a model cannot be served");
 }
 
-/* ---- From a file ---- */
-
-/* A network that is asked, for one row. */
-struct serve_batched {
-  struct asked asked;
-  struct asked_net net;
-};
+/* ---- As a network ---- */
 
 static int ask(const struct serve_model *m, const struct asked_net *n, ct_frame *place) {
   struct ct_event event;
@@ -44,32 +38,28 @@ static int ask(const struct serve_model *m, const struct asked_net *n, ct_frame 
 
 /* What emu: answers to the samples. */
 static int expect(struct serve_model *m) {
-  struct serve_batched there = {.net = {.dev = NULL}};
+  struct asked asked = {.dev = NULL};
+  struct asked_net one = {.dev = NULL};
   ct_device *emu = NULL;
   ct_frame *place = NULL;
   int rc = 0, status = cli_open("emu:", &emu) ||
-                       asked_open(&there.asked, emu, m->shape->network, m->seed) ||
-                       asked_compile(&there.asked, 1, &there.net);
-  if (!status) rc = ct_frame_create(there.net.net, &place);
-  if (!status && rc >= 0) rc = ask(m, &there.net, place);
+                       asked_open(&asked, emu, m->shape->network, m->seed) ||
+                       asked_compile(&asked, 1, NULL, &one);
+  if (!status) rc = ct_frame_create(one.net, &place);
+  if (!status && rc >= 0) rc = ask(m, &one, place);
   if (rc < 0) status = cli_fail_device(emu, rc, "asking emu: for the answers");
   ct_frame_free(place);
-  asked_free(&there.net);
-  asked_close(&there.asked);
+  asked_free(&one);
+  asked_close(&asked);
   ct_close(emu);
   return status;
 }
 
 static int open_network(struct serve *s, struct serve_model *m) {
-  struct serve_batched *b = m->batched = calloc(1, sizeof *b);
-  if (!b) return cli_fail("no memory for a network");
-  if (asked_open(&b->asked, s->load.dev, m->shape->network, m->seed) ||
-      asked_compile(&b->asked, 1, &b->net))
-    return 1;
-  m->inputs = b->net.features;
-  m->classes = b->net.values;
-  int rc = ct_network_rows_create(b->net.net, SERVE_SAMPLES, &m->rows);
-  if (rc >= 0) rc = ct_network_answers_create(b->net.net, SERVE_PLACES, &m->answers);
+  m->inputs = m->one.features;
+  m->classes = m->one.values;
+  int rc = ct_network_rows_create(m->one.net, SERVE_SAMPLES, &m->rows);
+  if (rc >= 0) rc = ct_network_answers_create(m->one.net, SERVE_PLACES, &m->answers);
   return load_check(&s->load, rc, m->shape->network) || serve_samples(m) || expect(m);
 }
 
@@ -78,9 +68,8 @@ static int open_network(struct serve *s, struct serve_model *m) {
 int serve_batches(struct serve *s, struct serve_model *m, const struct ct_serving *how) {
   ct_server_free(m->server);
   m->server = NULL;
-  const struct serve_batched *b = m->batched;
-  const int rc = b ? ct_network_server_create(b->net.net, b->net.weights, how, &m->server)
-                   : ct_server_create(m->model, m->weights, how, &m->server);
+  const int rc = m->one.net ? ct_network_server_create(m->one.net, m->one.weights, how, &m->server)
+                            : ct_server_create(m->model, m->weights, how, &m->server);
   return load_check(&s->load, rc, "a model cannot be served");
 }
 
@@ -98,12 +87,6 @@ static void perceptron_close(struct serve_model *m) {
   ct_weights_free(m->weights);
   ct_rows_free(m->rows);
   ct_answers_free(m->answers);
-  if (m->batched) {
-    asked_free(&m->batched->net);
-    asked_close(&m->batched->asked);
-  }
-  free(m->batched);
-  m->batched = NULL;
 }
 
 static int perceptron_push(struct serve *s, struct request *r) {

@@ -4,9 +4,8 @@
 #include "learn.h"
 #include "serve.h"
 
-/* CAPACITY: requests of the run that measures it, at least; of networks as many as arrive, for they
- * take much longer. REQUESTS: how many arrive, unless it is given. */
-enum { CAPACITY = 2000, REQUESTS = 2000, NETWORK_REQUESTS = 200 };
+/* Requests of the run that measures the capacity, at least. */
+enum { CAPACITY = 2000 };
 
 /* Widths are digits with dashes between; all else is a network. */
 static bool is_widths(const char *arg) {
@@ -40,27 +39,11 @@ static void take_arrivals(void *input, const char *name, const struct argp_state
     argp_error(state, "--arrivals: \"%s\" is none of poisson, constant, bursty", name);
 }
 
-static size_t count_networks(const struct serve_options *o) {
-  size_t networks = 0;
-  for (size_t i = 0; i < o->models; ++i)
-    networks += o->shape[i].network != NULL;
-  return networks;
-}
-
 static void end(void *input, const struct argp_state *state) {
   struct serve_options *o = input;
   if (o->arrivals.file && o->chosen) argp_error(state, "--trace and --arrivals: one of them");
   if (o->arrivals.file) o->arrivals.kind = ARRIVALS_FILE;
   if (o->models == 0) take_model(o, "64-128-64-10", state);
-  const size_t networks = count_networks(o);
-  if (networks && networks < o->models)
-    argp_error(state,
-               "--model: perceptrons go into the batches of the device, networks of layers into "
-               "runs of their own; give one kind");
-  if (!o->requests) o->requests = networks ? NETWORK_REQUESTS : REQUESTS;
-  o->capacity = networks || o->requests > CAPACITY ? o->requests : CAPACITY;
-  if (networks && !o->serving.max_batch)
-    o->serving.max_batch = o->serving.batching == CT_BATCHING_NONE ? 1 : REQUESTS_BATCH;
 }
 
 /* Answers that are lost or wrong are a failure of the device, whatever the figures say. */
@@ -94,7 +77,7 @@ int verb_serve_bench(int argc, char **argv) {
        "has "
        "saved; again for each of up to 8 of one kind (64-128-64-10). Requests are for any of them",
        1, .call = take_model},
-      {"requests", "N", "How many requests arrive (2000; to networks 200)", 1,
+      {"requests", "N", "How many requests arrive (2000; to networks that go by runs 200)", 1,
        OPTION_COUNT(requests, 2, 10000000)},
       LOAD_OPTION(struct serve_options, permille),
       {"arrivals", "NAME", "poisson (the default), constant, bursty", 1, .call = take_arrivals},
@@ -108,7 +91,7 @@ int verb_serve_bench(int argc, char **argv) {
        OPTION_COUNT(bound, 1, UINT32_MAX)},
       {"batching", "NAME", "When a batch goes: none, fixed, adaptive (none)", 3,
        .call = take_batching},
-      {"max-batch", "N", "Requests in a batch at most (16; to networks with none 1)", 3,
+      {"max-batch", "N", "Requests in a batch at most (16; of runs, with none, 1)", 3,
        OPTION_COUNT(serving.max_batch, 1, 16)},
       {"max-wait", "C", "Cycles a request waits for others at most (0)", 3,
        OPTION_COUNT(serving.max_wait, 0, UINT32_MAX)},
@@ -126,11 +109,12 @@ int verb_serve_bench(int argc, char **argv) {
           "Serves requests that arrive by themselves, in batches, and measures their latency.\v"
           "First the capacity is measured, with a queue that is never empty; then the requests "
           "arrive. Every answer is compared with emu:'s in every bit. On emu:, which has no time, "
-          "only that is done. Batches of perceptrons are formed by the device, those of networks "
-          "by the host.\n\nExample:\n"
+          "only that is done. Batches of perceptrons are formed by the device, those of other "
+          "networks by the host.\n\nExample:\n"
           "  coltrain serve-bench --load 0.7 --batching adaptive --deadline 20000\n"
           "  coltrain serve-bench --model lenet5 --requests 100\n"};
   struct serve_options o = {.device = CLI_DEVICE,
+                            .capacity = CAPACITY,
                             .permille = 500,
                             .arrivals = {.on_percent = 20, .period = 100000},
                             .seed = 1};

@@ -158,12 +158,18 @@ static int find_ends(const struct asked *a, ct_graph *g, struct asked_net *n) {
 }
 
 /* With the mantissas of the file, whose weights it gets. */
-static int create(const struct asked *a, const ct_graph *g, struct asked_net *n) {
-  struct ct_network_options options = {.mantissa = 0};
+static int create(const struct asked *a, const ct_graph *g, const struct asked_net *of,
+                  struct asked_net *n) {
+  struct ct_network_options options = {.weights_of = of ? of->net : NULL};
   struct ct_network_info info = {.mantissa = 0};
   int rc = a->file ? ct_network_info(a->file, &info) : 0;
   options.mantissa = info.mantissa;
   if (rc >= 0) rc = ct_network_create(a->dev, g, &options, &n->net);
+  n->lent = of && rc >= 0;
+  if (of && rc == CT_ERR_UNSUPPORTED) {
+    options.weights_of = NULL;
+    rc = ct_network_create(a->dev, g, &options, &n->net);
+  }
   if (rc >= 0) rc = ct_network_info(n->net, &info);
   n->jobs = info.jobs;
   return fail_device(a, rc);
@@ -180,17 +186,22 @@ static int publish(const struct asked *a, struct asked_net *n) {
   return fail_device(a, rc < 0 ? rc : event.error);
 }
 
-int asked_compile(const struct asked *a, uint32_t rows, struct asked_net *n) {
+int asked_compile(const struct asked *a, uint32_t rows, const struct asked_net *of,
+                  struct asked_net *n) {
   ct_graph *g = NULL;
   *n = (struct asked_net){.dev = a->dev, .rows = rows};
-  const int status = asked_graph(a->model, a->graph, a->output, rows, &g) || find_ends(a, g, n) ||
-                     create(a, g, n) || publish(a, n);
+  int status = asked_graph(a->model, a->graph, a->output, rows, &g) || find_ends(a, g, n) ||
+               create(a, g, of, n);
+  if (!status && n->lent)
+    n->weights = of->weights;
+  else if (!status)
+    status = publish(a, n);
   ct_graph_free(g);
   return status;
 }
 
 void asked_free(struct asked_net *n) {
-  ct_weights_free(n->weights);
+  if (!n->lent) ct_weights_free(n->weights);
   ct_network_free(n->net);
   *n = (struct asked_net){.dev = NULL};
 }

@@ -63,13 +63,16 @@ struct asked_net {
   ct_device *dev;
   ct_network *net;
   ct_weights *weights;
+  bool lent;               /* these are another one's */
   int input, output;       /* tensors */
   size_t features, values; /* of a row: numbers that go in, and come out */
   uint32_t rows, jobs;     /* jobs: that a run takes */
 };
 
-/* Free it either way, when no run is under way or later. */
-int asked_compile(const struct asked *a, uint32_t rows, struct asked_net *n);
+/* Free it either way, when no run is under way or later. of: one that was compiled for other rows,
+ * and stays; what lasts is that one's, too, if it lies alike. NULL: there is none. */
+int asked_compile(const struct asked *a, uint32_t rows, const struct asked_net *of,
+                  struct asked_net *n);
 void asked_free(struct asked_net *n);
 
 /* Submits a run, which names `user` in its event; cycle 0: at once. tag may be NULL. A ct_error. */

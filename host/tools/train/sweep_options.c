@@ -26,12 +26,19 @@ const char *sweep_key_name(enum sweep_key key) {
   return keys[key].name;
 }
 
+/* What --lr and such have given is a float, and "0.2" is as good for that. */
+static bool reads_back(const char *text, double value) {
+  const double back = strtod(text, NULL);
+  return back == value || ((double)(float)value == value && (float)back == (float)value);
+}
+
 struct sweep_text sweep_value_text(enum sweep_key key, double value) {
   struct sweep_text t;
-  if (key == SWEEP_OPTIMISER)
-    snprintf(t.text, sizeof t.text, "%s", optimisers[(size_t)value]);
-  else
-    snprintf(t.text, sizeof t.text, "%.6g", value);
+  if (key == SWEEP_OPTIMISER) snprintf(t.text, sizeof t.text, "%s", optimisers[(size_t)value]);
+  for (int digits = 6; key != SWEEP_OPTIMISER && digits <= 17; ++digits) {
+    snprintf(t.text, sizeof t.text, "%.*g", digits, value);
+    if (reads_back(t.text, value)) break;
+  }
   return t;
 }
 
