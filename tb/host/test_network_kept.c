@@ -84,6 +84,43 @@ static void test_same_bits(void **state) {
   assert_true(kept > 5);
 }
 
+/* A state's new value takes the old one's place tile by tile, in the step that makes what a
+ * gradient reads: what is made again there would read the new one. */
+static void state_beside(struct bed *b) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  bed_make(b);
+  b->update = true;
+  const int x = bed_tensor(b, CT_ROLE_INPUT, SHAPE(16, 32)),
+            state = ct_graph_tensor(b->g, &(struct ct_new_tensor){.role = CT_ROLE_STATE,
+                                                                  .shape = SHAPE(16, 32),
+                                                                  .initial = CT_INITIAL_ONES}),
+            y = BED_ADD(b, "mul", BED_IN(x, state)),
+            one = ct_graph_tensor(b->g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                                .shape = SHAPE(32, 32),
+                                                                .initial = CT_INITIAL_HE}),
+            h = BED_ADD(b, "relu", BED_IN(BED_ADD(b, "linear", BED_IN(y, one)))),
+            two = ct_graph_tensor(b->g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                                .shape = SHAPE(10, 32),
+                                                                .initial = CT_INITIAL_HE}),
+            labels = bed_tensor(b, CT_ROLE_LABEL, SHAPE(16, 10)),
+            logits = BED_ADD(b, "linear", BED_IN(h, two)),
+            loss = ct_graph_result(b->g, BED_ADD(b, "cross_entropy", BED_IN(logits, labels)));
+  const int now = BED_ADD(b, "add", BED_IN(state, y));
+  assert_int_equal(ct_graph_becomes(b->g, state, now), state);
+  assert_int_equal(ct_graph_optimise(b->g, loss, &how), CT_OK);
+  bed_check(b);
+}
+
+static void test_state_that_changes_at_once(void **state) {
+  (void)state;
+  struct bed b;
+  state_beside(&b);
+  const uint64_t want = two_steps(&b, "emu:", CT_FORMAT_HBFP8, 5, 0).digest;
+  assert_true(two_steps(&b, "emu:", CT_FORMAT_RECOMPUTE, 5, 0).digest == want);
+  assert_true(two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, 5, 0).digest == want);
+  bed_free(&b);
+}
+
 /* Whatever is lost, the simulated cores lose the same, and need the same pages. */
 static void test_same_on_simulated_cores(void **state) {
   (void)state;
@@ -190,6 +227,40 @@ static void test_rounded_as_said(void **state) {
   test_free(rounded);
 }
 
+/* Which state a bound follows is told by who updates the weight, whatever others are called. */
+static void test_follows_what_updates(void **state) {
+  static const struct ct_optimise how = {.optimiser = CT_OPTIMISER_ADAM, .schedule = {.rate = 0.1}};
+  (void)state;
+  ct_device *dev;
+  ct_network *net;
+  struct bed b;
+  bed_make(&b);
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(ROWS, COLS)),
+            one = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(COLS, COLS)),
+            kept = BED_ADD(&b, "linear", BED_IN(in, one)),
+            weight = ct_graph_tensor(b.g, &(struct ct_new_tensor){.name = "w",
+                                                                  .role = CT_ROLE_WEIGHT,
+                                                                  .shape = SHAPE(CLASSES, COLS)}),
+            other = ct_graph_tensor(
+                b.g, &(struct ct_new_tensor){
+                         .name = "w.momentum", .role = CT_ROLE_STATE, .shape = SHAPE(ROWS, COLS)});
+  const int labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(ROWS, CLASSES)),
+            logits = BED_ADD(&b, "linear", BED_IN(kept, weight)),
+            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_becomes(b.g, other, BED_ADD(&b, "add", BED_IN(other, in))), other);
+  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+  assert_int_equal(ct_graph_set_format(b.g, kept, CT_FORMAT_COMPRESSED), kept);
+  bed_check(&b);
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  if (ct_network_create(dev, b.g, NULL, &net)) fail_msg("%s", ct_last_error(dev));
+  assert_int_equal(net->compiled.kepts, 1);
+  assert_int_equal(net->compiled.kept[0].sums, 1);
+  assert_int_equal(net->compiled.kept[0].sum[0].momentum, ct_graph_find(b.g, "w.mean"));
+  ct_network_free(net);
+  ct_close(dev);
+  bed_free(&b);
+}
+
 /* ---- Of one network ---- */
 
 static ct_graph *resnet8(uint32_t batch, enum ct_format format) {
@@ -214,19 +285,25 @@ static void test_needs_less(void **state) {
   (void)state;
   static const enum ct_format formats[] = {CT_FORMAT_HBFP8, CT_FORMAT_RECOMPUTE,
                                            CT_FORMAT_COMPRESSED};
-  uint64_t bytes[3];
+  const struct ct_network_options options = {.error = 0.1};
+  uint64_t bytes[3], pages = 0;
   ct_device *dev;
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
   for (size_t i = 0; i < 3; ++i) {
     ct_network *net;
     ct_graph *g = resnet8(4, formats[i]);
-    if (ct_network_create(dev, g, NULL, &net)) fail_msg("%s", ct_last_error(dev));
+    if (ct_network_create(dev, g, &options, &net)) fail_msg("%s", ct_last_error(dev));
     bytes[i] = info_of(net).run_bytes;
+    pages = info_of(net).pages;
     ct_network_free(net);
     ct_graph_free(g);
   }
-  printf("  resnet8, 4 images: %llu bytes in HBFP8, %llu made again, %llu compressed, and pages\n",
-         (unsigned long long)bytes[0], (unsigned long long)bytes[1], (unsigned long long)bytes[2]);
+  printf(
+      "  resnet8, 4 images: %llu bytes in HBFP8, %llu made again, %llu compressed, and %llu of "
+      "pages\n",
+      (unsigned long long)bytes[0], (unsigned long long)bytes[1], (unsigned long long)bytes[2],
+      (unsigned long long)pages);
+  assert_true(bytes[2] + pages < bytes[0]);
   assert_true(bytes[1] < bytes[0] && bytes[2] * 3 < bytes[0] * 2);
   ct_close(dev);
 }
@@ -356,6 +433,120 @@ static void test_bounds(void **state) {
   assert_true(bytes[1] < bytes[0] && bytes[2] < bytes[1]);
 }
 
+static ct_network *small_resnet8(ct_device *dev, const struct ct_network_options *options) {
+  ct_network *net;
+  ct_graph *g = resnet8(1, CT_FORMAT_COMPRESSED);
+  if (ct_network_create(dev, g, options, &net)) fail_msg("%s", ct_last_error(dev));
+  ct_graph_free(g);
+  return net;
+}
+
+static void ready(ct_network *net) {
+  assert_int_equal(ct_network_draw(net, 1), CT_OK);
+  fill(net, ct_network_graph(net));
+}
+
+/* One that has the pages of another begins with the bounds for these. */
+static void test_pages_of_another(void **state) {
+  (void)state;
+  ct_device *dev;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  const struct ct_network_options few = {.error = 0.1, .bits = 5};
+  ct_network *net = small_resnet8(dev, &few);
+  const struct ct_network_options like = {.error = 0.1, .bits = 12, .like = net};
+  ct_network *other = small_resnet8(dev, &like);
+  assert_memory_equal(net->bound, other->bound, net->compiled.kepts);
+  ready(other);
+  for (unsigned i = 0; i < 2; ++i)
+    assert_int_equal(ct_network_run(other, CT_TRAINING, i), CT_OK);
+  ct_network_free(net);
+  ct_network_free(other);
+  ct_close(dev);
+}
+
+/* A step whose gradients are all 0 says nothing about bounds: with few pages the next still has
+ * room. */
+static void test_bad_step(void **state) {
+  (void)state;
+  ct_device *dev;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  const struct ct_network_options few = {.error = 0.1, .bits = 5};
+  ct_network *net = small_resnet8(dev, &few);
+  fill(net, ct_network_graph(net));
+  assert_int_equal(ct_network_run(net, CT_TRAINING, 0), CT_OK); /* weights are 0 */
+  assert_int_equal(net->bound[0], 131);
+  ready(net);
+  for (unsigned i = 1; i < 3; ++i)
+    assert_int_equal(ct_network_run(net, CT_TRAINING, i), CT_OK);
+  ct_network_free(net);
+  ct_close(dev);
+}
+
+/* A step has been made even if what it has kept cannot be read: the next tells. */
+static void test_look_fails(void **state) {
+  (void)state;
+  ct_device *dev;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  const struct ct_network_options options = {.error = 0.1};
+  ct_network *net = small_resnet8(dev, &options);
+  const uint32_t pages = net->shared->page_count;
+  ready(net);
+  net->shared->page_count = 0;
+  assert_int_equal(ct_network_run(net, CT_TRAINING, 0), CT_OK);
+  assert_int_equal(info_of(net).steps, 1);
+  assert_int_equal(ct_network_run(net, CT_TRAINING, 1), CT_ERR_DEVICE);
+  assert_non_null(strstr(ct_last_error(dev), "could not be read after an earlier step"));
+  assert_int_equal(info_of(net).steps, 1);
+  net->shared->page_count = pages;
+  assert_int_equal(ct_network_run(net, CT_TRAINING, 1), CT_OK);
+  ct_network_free(net);
+  ct_close(dev);
+}
+
+/* Pages that nobody knows are freed in front of the next run, even if one is always under way. */
+static void test_lost_pages(void **state) {
+  (void)state;
+  struct ct_event event;
+  uint64_t tag[2];
+  ct_device *dev;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  const struct ct_network_options options = {.error = 0.1};
+  ct_network *net = small_resnet8(dev, &options);
+  const struct ct_network_options like = {.error = 0.1, .like = net};
+  ct_network *other = small_resnet8(dev, &like);
+  const struct ct_run run = {.queue = CT_TRAINING, .step = 30}; /* which does not look */
+  ready(net);
+  ready(other);
+  assert_int_equal(ct_network_submit(net, &run, &tag[0]), CT_OK);
+  net->shared->leaky = true;
+  assert_int_equal(ct_network_submit(other, &run, &tag[1]), CT_OK);
+  assert_false(net->shared->leaky);
+  for (unsigned i = 0; i < 2; ++i) {
+    assert_int_equal(ct_wait(dev, tag[i], &event, CT_FOREVER), CT_OK);
+    assert_int_equal(event.error, CT_OK);
+  }
+  ct_network_free(other);
+  ct_network_free(net);
+  ct_close(dev);
+}
+
+static void test_usual_pages(void **state) {
+  static const struct {
+    double error;
+    uint32_t bits;
+  } want[] = {{0, 12}, {0.001, 12}, {0.01, 12}, {0.02, 8}, {0.1, 5}, {1, 5}};
+  (void)state;
+  ct_device *dev;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  for (size_t i = 0; i < sizeof want / sizeof *want; ++i) {
+    const struct ct_network_options options = {.error = want[i].error};
+    ct_network *net = small_resnet8(dev, &options);
+    assert_int_equal(net->shared->page_bits, want[i].bits);
+    ct_network_free(net);
+  }
+  ct_close(dev);
+}
+
 static void test_refused(void **state) {
   (void)state;
   ct_device *dev;
@@ -377,11 +568,20 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_same_bits),       cmocka_unit_test(test_same_on_simulated_cores),
-      cmocka_unit_test(test_rounded_as_said), cmocka_unit_test(test_needs_less),
-      cmocka_unit_test(test_pages),           cmocka_unit_test(test_bounds),
-      cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
+                                     cmocka_unit_test(test_state_that_changes_at_once),
+                                     cmocka_unit_test(test_same_on_simulated_cores),
+                                     cmocka_unit_test(test_rounded_as_said),
+                                     cmocka_unit_test(test_follows_what_updates),
+                                     cmocka_unit_test(test_needs_less),
+                                     cmocka_unit_test(test_pages),
+                                     cmocka_unit_test(test_bounds),
+                                     cmocka_unit_test(test_usual_pages),
+                                     cmocka_unit_test(test_pages_of_another),
+                                     cmocka_unit_test(test_bad_step),
+                                     cmocka_unit_test(test_look_fails),
+                                     cmocka_unit_test(test_lost_pages),
+                                     cmocka_unit_test(test_refused)};
   ct_tb_seed();
   return cmocka_run_group_tests_name("kept activations", tests, NULL, NULL);
 }

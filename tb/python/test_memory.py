@@ -69,8 +69,8 @@ def test_kept_by_hand() -> None:
 
 
 def made(keep: str, bits: float | None, peak: float | None) -> dict[str, Any]:
-    figures = {"bits_per_value": bits, "ratio_fp32": 32 / bits if bits else None, "peak_bytes": peak, "accuracy": 0.5, "steps": 3}
-    return figures | {"run_bytes": peak, "pages_bytes": 0, "dram_bytes": 1000, "cycles": None, "relative_error": None}
+    figures = {"bits_per_value": bits, "ratio_fp32": 32 / bits if bits else None, "peak_bytes": peak, "reserved_bytes": peak, "accuracy": 0.5, "loss": 2.0, "steps": 3}
+    return figures | {"run_bytes": peak, "pages_bytes": 0, "dram_bytes": 1000, "cycles": None, "relative_error": None} | {"deviation_own": 0.7, "deviation_others": 3.0}
 
 
 def test_summary(tmp_path: Path) -> None:
@@ -84,13 +84,47 @@ def test_summary(tmp_path: Path) -> None:
     s = e.summary()
     assert len(s["rows"]) == len(NETS) * len(WAYS)
     assert {"net", "keep", "bits_per_value", "ratio_fp32", "peak_bytes", "accuracy"} <= s["rows"][0].keys()
-    assert [t["held"] for t in s["targets"]] == [True, True, True]
-    assert [t.held for t in targets_of(s["rows"][:3])] == [None, None, None]
+    assert [t["held"] for t in s["targets"]] == [True, True, True, None, True, False]
+    assert [t.held for t in targets_of(s["rows"][:3])] == [None] * 6
     assert "16.00" in "\n".join(e.lines(s)) and "ResNet-8" in page_of(s) and e.wrong(s) == 0
     (file, _) = datafiles.files_of(s)
     assert len(file.cells("abc")) == len(s["rows"]) and len(file.cells("abc")[0]) == len(file.names()) + 1
     columns, rows = e.table(s)
     assert all(len(row) == len(columns) for row in rows)
+
+
+def rows_of(**accuracies: list[float]) -> list[dict[str, Any]]:
+    ways = {"hbfp8": accuracies["raw"], "s=0.1": accuracies["close"]}
+    base = {"ratio_fp32": None, "reserved_bytes": None, "bits_per_value": None}
+    return [{"net": net, "keep": keep, "accuracies": found, **base} for net in NETS for keep, found in ways.items()]
+
+
+def test_accuracy_within_noise() -> None:
+    def held(raw: list[float], close: list[float]) -> bool | None:
+        return targets_of(rows_of(raw=raw, close=close))[3].held
+
+    assert held([0.80, 0.82, 0.84], [0.79, 0.81, 0.84]) is True
+    assert held([0.80, 0.82, 0.84], [0.70, 0.72, 0.74]) is False
+    assert held([0.80], [0.80]) is None
+
+
+def test_what_must_be_the_same(tmp_path: Path) -> None:
+    e = Memory(parser_of(Memory).parse(["--out", str(tmp_path)]))
+    e.options.seeds = 1
+    e.store.open()
+    for keep, loss in (("hbfp8", 2.0), ("recompute", 2.0), ("hbfp8-mask", 2.5), ("s=0.1", 3.0)):
+        e.store.save(e.point("vgg", keep, 1), made(keep, 8.0, 300.0) | {"loss": loss})
+    assert e.wrong(e.summary()) == 1
+
+
+def test_deviations() -> None:
+    """Bounds do what the formula says: a power of two, rounded down, is more than half of what is allowed."""
+    figures = measure(Setup("lenet5", "s=0.1", 1, 16, 320, "random-28x28x1", "emu:"))
+    own = {(d["tensor"], d["weight"]): d["deviation"] for d in figures["deviations"] if d["made_of_it"]}
+    assert set(own) == {("fc1", "fc2.weight"), ("fc2", "logits.weight")}
+    assert all(0.3 < d < 1.1 for d in own.values()), own
+    assert figures["deviation_own"] == max(own.values()) and figures["deviation_others"] > 0
+    assert figures["reserved_bytes"] >= figures["peak_bytes"]
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -54,8 +54,9 @@ struct ct_network_options {
                         Then they are neither made nor kept again. NULL: none */
   uint32_t members;  /* networks of this graph, up to 256: struct ct_members; 0: 1 */
   bool shared;       /* inputs and labels are those of all members */
-  uint32_t bits;     /* of a number that is kept compressed, for which there are pages: what is not
-                        kept to the bit may have 4, say; 0: 12, which always suffice */
+  uint32_t bits;     /* of a number that is kept compressed, for which there are pages. 12 always
+                        suffice; 0: these if nothing is lost, else as many as `error` is likely to
+                        take. With `like`: those of that one */
   uint32_t refresh; /* steps from one look at gradients to the next, by which bounds of what is kept
                        compressed are set (docs/compression.md); 0: 50 */
   double error; /* what that may cost, as a part of the momentum: 0.01, say; 0: nothing is lost */

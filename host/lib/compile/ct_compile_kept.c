@@ -123,6 +123,8 @@ static void read_instead(struct ct_compiler *c, int value, int instead) {
 static void spread(struct ct_compiler *c) {
   for (size_t i = 0; i < c->steps; ++i)
     c->step[i].order *= 2;
+  for (size_t i = 0; i < c->values; ++i)
+    if (c->value[i].first != CT_FROM_START) c->value[i].first *= 2;
 }
 
 struct turn {
@@ -181,22 +183,31 @@ static uint64_t elements(const struct ct_val *v) {
 
 enum { LITTLE = 16 };
 
-/* Whether a value is there when gradients begin, or costs next to nothing: it lasts, they read it,
- * too, or what is made of it is much larger. */
-static bool is_there(struct ct_compiler *c, int value, int made) {
-  if (value == CT_NO_VALUE || c->value[value].place != CT_VALUE_ARENA) return true;
+/* Whether the new value of a weight or state has taken its place by then: where the new one lies
+ * was settled by who read the old one before anything was made again. */
+static bool is_replaced(const struct ct_compiler *c, int value, int order) {
+  for (size_t i = 0; i < c->values; ++i)
+    if (c->value[i].same == value && c->value[i].first < order) return true;
+  return false;
+}
+
+/* Whether a value is there at `order`, when gradients begin, or costs next to nothing: it lasts,
+ * they read it, too, or what is made of it is much larger. */
+static bool is_there(struct ct_compiler *c, int value, int made, int order) {
+  if (value == CT_NO_VALUE) return true;
+  if (c->value[value].place != CT_VALUE_ARENA) return !is_replaced(c, value, order);
   if (c->value[value].within != CT_NO_VALUE) return false;
   return elements(&c->value[value]) * LITTLE <= elements(&c->value[made]) ||
          readers_of(c, value).first != CT_FROM_START;
 }
 
-static bool can_be_made_again(struct ct_compiler *c, int value) {
+static bool can_be_made_again(struct ct_compiler *c, int value, int order) {
   const struct ct_net_step s = c->step[c->value[value].step];
   /* Pooling makes HBFP8 that it reads FP32 first, which takes more room than what it makes. */
   const bool pools = s.kind == CT_STEP_POOL && c->value[s.x].need[CT_KEEP_F32];
-  bool there = s.kind == CT_STEP_TILES || (pools && is_there(c, s.x, value));
+  bool there = s.kind == CT_STEP_TILES || (pools && is_there(c, s.x, value, order));
   for (unsigned i = 0; there && i < s.tile.ins; ++i)
-    there = is_there(c, s.in[i], value);
+    there = is_there(c, s.in[i], value, order);
   return there;
 }
 
@@ -294,22 +305,17 @@ static void note_kept(struct ct_compiler *c, int value, int index) {
 
 /* ---- What the bound follows ---- */
 
-static int find_state(const struct ct_compiler *c, const char *of, const char *suffix) {
-  const size_t length = strlen(of);
-  for (size_t t = 1; t <= c->g->tensors; ++t) {
-    const char *name = c->g->tensor[t]->name;
-    if (!strncmp(name, of, length) && !strcmp(name + length, suffix)) return (int)t;
-  }
-  return 0;
-}
-
-/* The state that has a weight's momentum, or mean; 0: there is none. gradient: the weight's. */
+/* What updates a weight from its gradient and momentum, or mean; the state that has these; 0: none.
+ * gradient: the weight's. */
 static int momentum_of(const struct ct_compiler *c, int gradient) {
+  enum { AT = 2 };
   for (size_t t = 1; t <= c->g->tensors; ++t) {
     const struct ct_gtensor *w = c->g->tensor[t];
-    if (w->role != CT_ROLE_WEIGHT || w->gradient != gradient) continue;
-    const int momentum = find_state(c, w->name, ".momentum");
-    return momentum ? momentum : find_state(c, w->name, ".mean");
+    const int by = w->becomes ? c->g->tensor[w->becomes]->node : -1;
+    if (w->role != CT_ROLE_WEIGHT || w->gradient != gradient || by < 0) continue;
+    const struct ct_gnode *n = c->g->node[by];
+    if (strcmp(n->op->name, "sgd") != 0 && strcmp(n->op->name, "adam") != 0) continue;
+    if (n->in[0] == (int)t && n->inputs > AT) return n->in[AT];
   }
   return 0;
 }
@@ -476,7 +482,7 @@ static void one(struct ct_compiler *c, int value, enum ct_format format) {
   if (!is_kept(c, value, &r)) return;
   /* What others are made of again would have to be there when gradients begin. */
   const bool few = format == CT_FORMAT_RECOMPUTE || reads_one(c, value);
-  if (few && !r.again && can_be_made_again(c, value)) {
+  if (few && !r.again && can_be_made_again(c, value, r.first)) {
     make_again(c, value, &r);
     return;
   }

@@ -86,7 +86,8 @@ struct ct_device {
   unsigned ring_log2;        /* log2 of the slots of a ring */
   int timeout_ms;            /* of calls that block */
   struct ct_queues *queues;  /* of the layer above; NULL until they are there */
-  const void *pages;         /* who has the pages for compressed groups; NULL: nobody */
+  const void *pages;         /* who has the pages for compressed groups; NULL: nobody ... */
+  uint64_t pages_until;      /* ... from when so many jobs of the training queue have completed */
 };
 
 /* Finds the transport of a scheme, linked in or as a plug-in. */

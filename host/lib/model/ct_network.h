@@ -89,6 +89,8 @@ struct ct_shared {
   uint64_t arena[CT_QUEUES];    /* runs of a queue go one after the other */
   uint64_t pages;               /* for what is kept compressed, as allocated; 0: none */
   uint32_t page_count;
+  uint32_t page_bits;   /* of a number, for which there are pages */
+  uint64_t ends;        /* jobs of the training queue, those of all runs that use them */
   bool leaky;           /* a run has failed: there may be groups that no index knows */
   ct_network *looking;  /* whose run, the last one submitted, looks at gradients; or NULL */
   int error[CT_QUEUES]; /* CT_ERR_DEVICE: jobs of a network that is gone may use it */
@@ -114,9 +116,10 @@ struct ct_network {
   struct ct_rank *rank;             /* where what lasts is; NULL: it has memory of its own */
   bool bare;                        /* it has no inputs and outputs of its own: frames alone */
   uint8_t *bound;                   /* of what is kept compressed, for the next run */
-  double kept_error;                /* struct ct_network_options.error, .refresh */
+  double kept_error;                /* struct ct_network_options.error, .refresh, .bits */
   uint32_t refresh;
   uint32_t page_bits;
+  int look_error;          /* of the look at its last run, which has not been told yet */
   struct ct_copies copies; /* that publish for this network; made when needed */
   uint32_t numbered;       /* highest number that a version has had */
   uint64_t seed;           /* of dropout */
@@ -381,7 +384,8 @@ void ct_kept_ended(ct_network *n, int error);
 void ct_kept_forget(ct_network *n);
 /* Whether run `step` has the stages that look at gradients. */
 bool ct_kept_looks(const ct_network *n, uint64_t step);
-/* What a run that looked has seen becomes the bounds of the next, if one has looked. */
+/* What a run that looked has seen becomes the bounds of the next, if one has looked. After an error
+ * it is looked at again when the next begins. */
 int ct_kept_look(ct_network *n);
 /* The bound of what a stage stores, as its jobs get it. */
 void ct_kept_argument(const ct_network *n, const struct ct_stage *stage, struct ct_job *job);

@@ -7,7 +7,7 @@
  * it taken.
  *
  * After a run that failed there may be groups that no index knows: all pages are freed before the
- * next run, as soon as none is under way.
+ * next run, which waits until none is under way.
  */
 #include <float.h>
 #include <math.h>
@@ -28,6 +28,25 @@ static uint64_t values_of(const struct ct_kept *k) {
   return (uint64_t)ct_tiles(k->rows) * ct_tiles(k->cols) * CT_TILE * CT_TILE;
 }
 
+enum { LOSSLESS = 9, LEAST = 5, UNIT = 136 };
+static const double LARGE_ERROR = 0.1;
+
+static bool follows(const ct_network *n) {
+  for (size_t i = 0; i < n->compiled.kepts; ++i)
+    if (n->compiled.kept[i].sums) return n->kept_error > 0;
+  return false;
+}
+
+/* Bits of a number for which there are pages if nobody says: half the error takes one more. From
+ * LOSSLESS on, and where nothing is lost, as many as always suffice. */
+static uint32_t usual_bits(const ct_network *n) {
+  uint32_t bits = LEAST;
+  if (!follows(n)) return CT_KEPT_BITS;
+  for (double error = n->kept_error; error < LARGE_ERROR && bits < LOSSLESS; error *= 2)
+    ++bits;
+  return bits < LOSSLESS ? bits : CT_KEPT_BITS;
+}
+
 /* For so many bits a number, and one more for each tensor, since pages have several. A page is left
  * when the next group does not fit, so 187 of its 256 units are full at least: groups of 70 units
  * for 1024 numbers that never become smaller take 12 bits each. */
@@ -35,7 +54,7 @@ static uint64_t most_pages(const ct_network *n) {
   const uint64_t page_bits = (uint64_t)8 * CT_PAGE_BYTES;
   uint64_t pages = n->compiled.kepts;
   for (size_t i = 0; i < n->compiled.kepts; ++i)
-    pages += (values_of(&n->compiled.kept[i]) * n->page_bits + page_bits - 1) / page_bits;
+    pages += (values_of(&n->compiled.kept[i]) * n->shared->page_bits + page_bits - 1) / page_bits;
   return pages;
 }
 
@@ -65,7 +84,10 @@ static uint64_t first_page(const struct ct_shared *s) {
 static int open_pages(ct_network *n) {
   struct ct_shared *s = n->shared;
   uint64_t pages;
+  s->page_bits = n->page_bits ? n->page_bits : usual_bits(n);
   int err = check_pages(n, &pages);
+  /* Jobs of a network that is gone may have been left under way. */
+  if (!err) err = ct_wait_completed(n->dev, CT_TRAINING, n->dev->pages_until, n->dev->timeout_ms);
   if (!err) err = ct_mem_alloc(n->dev, (pages + 1) * CT_PAGE_BYTES, &s->pages);
   if (err) return err;
   n->dev->pages = s;
@@ -74,23 +96,26 @@ static int open_pages(ct_network *n) {
   return err ? err : set(n, CT_CREG_ARENA_PAGES, s->page_count);
 }
 
-enum { LOSSLESS = 9, UNIT = 136 };
+/* Fewer than what loses nothing takes. */
+static bool has_few(const ct_network *n) {
+  return n->kept_error > 0 && n->shared->page_bits < LOSSLESS;
+}
 
 /* Until gradients have been looked at nothing is lost, unless there are too few pages for that:
  * then numbers are taken to be about 1, so that steps of this size need as many bits as there are.
  */
 static void begin_bounds(ct_network *n) {
-  const bool few = n->kept_error > 0 && n->page_bits < LOSSLESS;
-  for (size_t i = 0; few && i < n->compiled.kepts; ++i)
-    if (n->compiled.kept[i].sums) n->bound[i] = (uint8_t)(UNIT - n->page_bits);
+  for (size_t i = 0; has_few(n) && i < n->compiled.kepts; ++i)
+    if (n->compiled.kept[i].sums) n->bound[i] = (uint8_t)(UNIT - n->shared->page_bits);
 }
 
 int ct_kept_open(ct_network *n) {
   if (!keeps(n)) return CT_OK;
   n->bound = calloc(n->compiled.kepts, sizeof *n->bound);
   if (!n->bound) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for the network");
-  begin_bounds(n);
-  return n->shared->pages ? CT_OK : open_pages(n);
+  const int err = n->shared->pages ? CT_OK : open_pages(n);
+  if (!err) begin_bounds(n);
+  return err;
 }
 
 void ct_kept_leave(ct_device *dev, struct ct_shared *s) {
@@ -98,6 +123,7 @@ void ct_kept_leave(ct_device *dev, struct ct_shared *s) {
   ct_give_back_after(dev, s->pages, CT_TRAINING, s->error[CT_TRAINING]);
   s->pages = 0;
   dev->pages = NULL;
+  dev->pages_until = s->ends;
 }
 
 /* ---- Bounds -------------------------------------------------------------------------------- */
@@ -234,9 +260,10 @@ static int root_log2(double square) {
   return k;
 }
 
-/* An error's square as a bound: 0 where nothing is known. */
-static uint8_t bound_of(double square) {
-  if (!(square > 0) || !(square <= DBL_MAX)) return 0;
+/* An error's square as a bound. Where nothing is known, as behind gradients that are all 0 or no
+ * numbers, nothing is lost, or with few pages no more than before. */
+static uint8_t bound_of(double square, uint8_t unknown) {
+  if (!(square > 0) || !(square <= DBL_MAX)) return unknown;
   const int k = root_log2(square) + 134;
   return (uint8_t)(k < 0 ? 0 : k > 254 ? 254 : k);
 }
@@ -259,7 +286,7 @@ static int look_at(ct_network *n, struct seen *s, size_t i) {
                  square = error * error / (part / 3 * delta * gain);
     if (!(square > least)) least = square;
   }
-  if (!err) n->bound[i] = bound_of(least);
+  if (!err) n->bound[i] = bound_of(least, has_few(n) ? n->bound[i] : 0);
   return err;
 }
 
@@ -278,7 +305,6 @@ int ct_kept_look(ct_network *n) {
   struct seen s = {.pages = 0};
   uint32_t most = 0;
   if (!who) return CT_OK;
-  shared->looking = NULL;
   int err = ct_reg_read(n->dev, ct_queue_reg(CT_TRAINING, CT_CREG_ARENA_MOST), &most);
   s.pages = (uint64_t)ct_min_u32(most, shared->page_count) * CT_PAGE_BYTES;
   s.index = malloc(largest_index(n));
@@ -290,20 +316,41 @@ int ct_kept_look(ct_network *n) {
     err = look_at(who, &s, i);
   free(s.index);
   free(s.page);
+  if (!err) shared->looking = NULL;
   return err;
 }
 
 /* ---- Runs ---------------------------------------------------------------------------------- */
 
-/* Who has looked must have ended, and be heard, before anything else changes what it has seen. */
+/* So many jobs of the training queue: those of runs that use the pages. */
+static int wait_for(ct_network *n, uint64_t jobs) {
+  return ct_wait_completed(n->dev, CT_TRAINING, jobs, n->dev->timeout_ms);
+}
+
+/* Who has looked must have ended, and be heard, before anything else changes what it has seen. If
+ * that cannot be read, who has looked is told when it runs again: its step has been made. */
 static int finish_look(ct_network *n) {
-  if (!n->shared->looking) return CT_OK;
-  const int err = ct_wait_completed(n->dev, CT_TRAINING, ct_queue_submitted(n->dev, CT_TRAINING),
-                                    n->dev->timeout_ms);
-  return err ? err : ct_kept_look(n);
+  ct_network *who = n->shared->looking;
+  if (!who) return CT_OK;
+  const int err = wait_for(n, n->shared->ends);
+  if (!err) who->look_error = ct_kept_look(n);
+  if (!err) n->shared->looking = NULL;
+  return err;
+}
+
+static int say_look(ct_network *n) {
+  const int err = n->look_error;
+  n->look_error = CT_OK;
+  if (!err) return CT_OK;
+  return ct_fail(
+      n->dev, err,
+      "what is kept compressed could not be read after an earlier step, so bounds are as "
+      "they were. That step has been made, nothing has been done now");
 }
 
 void ct_kept_submitted(ct_network *n, uint64_t step) {
+  if (!keeps(n)) return;
+  n->shared->ends = ct_queue_submitted(n->dev, CT_TRAINING);
   if (ct_kept_looks(n, step)) n->shared->looking = n;
 }
 
@@ -311,17 +358,23 @@ void ct_kept_forget(ct_network *n) {
   if (n->shared && n->shared->looking == n) n->shared->looking = NULL;
 }
 
+/* All pages, when nobody uses any. */
+static int free_pages(ct_network *n) {
+  int err = n->shared->leaky ? wait_for(n, n->shared->ends) : CT_OK;
+  if (err || !n->shared->leaky) return err;
+  err = set(n, CT_CREG_ARENA_PAGES, n->shared->page_count);
+  if (!err) n->shared->leaky = false;
+  return err;
+}
+
 int ct_kept_begin(ct_network *n, enum ct_queue queue) {
-  const struct ct_ring *ring = &n->dev->queues->ring[CT_TRAINING];
   if (!keeps(n)) return CT_OK;
   if (queue != CT_TRAINING)
     return ct_fail(n->dev, CT_ERR_UNSUPPORTED,
                    "the network keeps activations compressed, which only the training queue does");
-  const int err = finish_look(n);
-  if (err) return err;
-  if (!n->shared->leaky || ring->completed != ring->submitted) return CT_OK;
-  n->shared->leaky = false;
-  return set(n, CT_CREG_ARENA_PAGES, n->shared->page_count);
+  int err = finish_look(n);
+  if (!err) err = say_look(n);
+  return err ? err : free_pages(n);
 }
 
 void ct_kept_ended(ct_network *n, int error) {
@@ -363,6 +416,7 @@ int ct_network_kept(ct_network *n, size_t index, struct ct_network_kept *kept) {
   const struct ct_kept *k = &n->compiled.kept[index];
   err = ct_network_still(n, true, "looked at");
   if (!err) err = finish_look(n);
+  if (!err) err = say_look(n);
   if (err) return err;
   *kept = (struct ct_network_kept){
       .tensor = k->tensor, .values = values_of(k), .bound = n->bound[index]};

@@ -286,14 +286,15 @@ int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   n->error = CT_OK;
   err = run_stages(&r);
   n->ends = ct_queue_submitted(n->dev, queue);
-  if (!err) ct_kept_submitted(n, step);
+  ct_kept_submitted(n, step);
   ct_kept_ended(n, err);
   free(r.tag);
   if (err && !n->error) n->error = err;
   if (!err) n->stale = false;
   if (!err) n->owner->steps += n->changes;
   if (n->error == CT_ERR_DEVICE) leave_to_owner(n);
-  return err ? err : ct_kept_look(n);
+  if (!err) (void)ct_kept_look(n); /* (the step has been made: the next one tells) */
+  return err;
 }
 
 /* ---- Runs that are submitted ---------------------------------------------------------------- */

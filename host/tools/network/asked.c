@@ -17,7 +17,7 @@ static int fail_device(const struct asked *a, int rc) {
 /* ---- Opening ---- */
 
 enum { KEEP_BITS = 12 };
-static const double KEEP_ERROR = 0.01;
+static const double KEEP_ERROR = 0.1;
 
 /* Gradients are never kept narrower than in HBFP8: there is less room for error in them. */
 static int keep(ct_graph *g, const struct asked_keep *how) {

@@ -194,7 +194,7 @@ def fusion(s: Json) -> Iterable[DataFile]:
 
 
 def memory(s: Json) -> Iterable[DataFile]:
-    figures = "bits_per_value:.3f ratio_fp32:.3f peak_bytes:.0f accuracy:.4f run_bytes:.0f pages_bytes:.0f dram_bytes:.0f cycles:.0f relative_error:.4f"
+    figures = "bits_per_value:.3f ratio_fp32:.3f peak_bytes:.0f reserved_bytes:.0f accuracy:.4f run_bytes:.0f pages_bytes:.0f dram_bytes:.0f cycles:.0f relative_error:.4f deviation_own:.3f deviation_others:.3f"
     yield DataFile("memory", 2, f"net keep seeds steps {figures}", s["rows"])
 
 

@@ -131,6 +131,56 @@ def two_bits_error(setup: Setup, values: dict[str, F32], x: F32, y: npt.NDArray[
     return float(np.sqrt(wrong / sum(float((np.asarray(v, np.float64) ** 2).sum()) for v in seen.values())))
 
 
+# ---- What the bounds cost ----
+
+
+def gradients_of(setup: Setup, state: dict[str, F32], bounds: list[int], feed: dict[str, F32]) -> dict[str, F64]:
+    """Momenta after one more step: those of two such steps differ as their gradients do."""
+    with coltrain.open("emu:") as device, device.compile(graph_of(setup)) as network:
+        network.write(state)
+        for i, bound in enumerate(bounds):
+            network.keep_within(i, bound)
+        network.run(feed, [], step=1000)
+        values = network.values()
+    return {name.removesuffix(".momentum"): x.astype(np.float64) for name, x in values.items() if name.endswith(".momentum")}
+
+
+def weights_from(graph: coltrain.Graph, tensor: str) -> set[str]:
+    """Whose gradients are made of the tensor, or of what a ReLU makes of it."""
+    names, found = {tensor}, set()
+    for n in graph.nodes:
+        if not n.inputs or n.inputs[0] is None or n.inputs[0].name not in names:
+            continue
+        if n.op in ("relu", "flatten"):
+            names.add(n.outputs[0].name)
+        if n.op in ("conv", "linear") and n.inputs[1] is not None:
+            found.add(n.inputs[1].name)
+    return found
+
+
+def deviations(setup: Setup, state: dict[str, F32], kept: list[tuple[str, int]], feed: dict[str, F32]) -> list[dict[str, Any]]:
+    """Root mean squares of what the bound of each tensor makes of gradients, over what is allowed: of weights whose gradients are made of it, for which
+    the bound is meant, and of others, whose deltas come through ReLUs that let through less."""
+    graph, error = graph_of(setup), WAYS[setup.keep].error
+    exact = gradients_of(setup, state, [0] * len(kept), feed)
+    rows = []
+    for i, (tensor, bound) in enumerate(kept):
+        if not bound:
+            continue
+        lossy = gradients_of(setup, state, [bound if k == i else 0 for k in range(len(kept))], feed)
+        own = weights_from(graph, tensor)
+        for w, x in exact.items():
+            allowed = error * float(np.abs(state[f"{w}.momentum"]).mean())
+            off = float(np.sqrt(((lossy[w] - x) ** 2).mean()))
+            if allowed > 0 and off > 0:
+                rows.append({"tensor": tensor, "bound": bound, "weight": w, "made_of_it": w in own, "deviation": off / allowed})
+    return rows
+
+
+def most(rows: list[dict[str, Any]], own: bool) -> float | None:
+    return max((r["deviation"] for r in rows if r["made_of_it"] == own), default=None)
+
+
 # ---- A point ----
 
 
@@ -169,19 +219,22 @@ def measure(setup: Setup) -> dict[str, Any]:
         for step, (x, y) in enumerate(samples(setup, data)):
             feed = feed_of(graph, x, y)
             losses.append(float(network.run(feed, ["loss"], step=step)["loss"][0]))
-        state, bounds = network.values(), [k.bound for k in network.kept]
+        state, kept = network.values(), [(k.tensor, k.bound) for k in network.kept]
+        reserved = network.info.run_bytes + network.info.pages
         right = accuracy(device, setup.net, state, data, setup.images)
-    figures = step_of(setup, state, bounds, feed)
+    figures = step_of(setup, state, [bound for _, bound in kept], feed)
     if setup.keep == "actnn2":  # it was trained in FP32: what is known of it is bits and error
         return {
             "bits_per_value": way.bits,
             "ratio_fp32": 32 / way.bits,
             "peak_bytes": None,
+            "reserved_bytes": None,
             "accuracy": None,
             "relative_error": two_bits_error(setup, state, x, y),
             "steps": len(losses),
         }
     bits = 8 * figures["kept_bytes"] / figures["kept_values"] if figures["kept_values"] else (way.bits or None)
+    off = deviations(setup, state, kept, feed) if way.error else []
     last = losses[-max(1, len(losses) // 10) :]
     return figures | {
         "bits_per_value": bits,
@@ -189,6 +242,10 @@ def measure(setup: Setup) -> dict[str, Any]:
         "accuracy": right,
         "loss": sum(last) / len(last),
         "steps": len(losses),
+        "reserved_bytes": reserved,
+        "deviations": off,
+        "deviation_own": most(off, True),
+        "deviation_others": most(off, False),
     }
 
 
