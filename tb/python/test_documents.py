@@ -70,10 +70,8 @@ def test_readme_agrees_with_the_data() -> None:
     assert product == other["512 cubed on the small core (bench gemm --core 16x8 --shape 512x512x512), array busy"]
     routes = re.findall(r"^\| (\w+)[^|]* \| \d+ \| ([^|]+) \|", (TOP / "docs/fpga.md").read_text(), flags=re.MULTILINE)
     met = [(rtl, outcome) for rtl, outcome in routes if outcome.startswith("**")]
-    later = routes[routes.index(met[0]) + 1 :]
-    assert len(met) == 1 and len(later) == 2 and later[0][0] == later[1][0] != met[0][0]
-    assert all(outcome.startswith("does not route") for _, outcome in later)
-    clock = met[0][1].strip("*")
+    assert len(met) == 2 and len({rtl for rtl, _ in met}) == 2 and len(routes) > 2
+    clock = met[-1][1].strip("*")
     text = " ".join(page.split())
     for sentence in (
         f"p99 is {worst:.2f} of alone at worst",
@@ -82,7 +80,7 @@ def test_readme_agrees_with_the_data() -> None:
         f"p99 is {other['demo, p99 beside training over p99 alone']:.2f} of alone, in one short run",
         f"right answers rise to {other['demo, right answers of the last version on the test images']:.0f} %",
         f"either core busy in {product} % of the cycles",
-        f"an earlier RTL was routed once, at {clock}, and a later one with none of two seeds |",
+        f"two earlier states were each routed once, the later at {clock}, and others not |",
     ):
         assert sentence in text, sentence
 
