@@ -853,9 +853,10 @@ static void random_round(struct rig *r, struct drawn *d, struct bed_feed *feed, 
 
 static void test_random(void **state) {
   ct_rng rng = ct_rng_make(77);
+  const int draws = ct_tb_draws(12);
   unsigned together = 0;
   (void)state;
-  for (int n = ct_tb_draws(12); n > 0; --n) {
+  for (int n = draws; n > 0; --n) {
     struct rig r;
     struct drawn d[MOST] = {{.number = 0}};
     struct bed_feed feed[FEEDS] = {feed_of(1), feed_of(2), feed_of(3)};
@@ -876,7 +877,8 @@ static void test_random(void **state) {
     check_all(&r, d);
     rig_close(&r);
   }
-  assert_true(together > 0);
+  /* (Under the sanitizers there are few, and perhaps none of these.) */
+  if (draws >= 12) assert_true(together > 0);
 }
 
 /* ---- Calls that are refused --------------------------------------------------------------------
