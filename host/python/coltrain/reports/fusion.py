@@ -20,13 +20,6 @@ LINES = {
 }
 
 
-def chart_of(text: str, rows: list[Json]) -> Any:
-    def draw(figure: Any, narrow: bool) -> None:
-        curves(figure, rows)
-
-    return charts.chart(draw, text, "models times steps in a million cycles, by the number of members")
-
-
 def curves(figure: Any, rows: list[Json]) -> None:
     ax = charts.axes(figure, "members", "models x steps in a million cycles")
     members = [r["members"] for r in rows]
@@ -40,9 +33,5 @@ def curves(figure: Any, rows: list[Json]) -> None:
 
 def fusion(s: Json) -> str:
     """The page of `coltrain experiment fusion`."""
-    found = []
-    for net, known in NETS.items():
-        rows = [r for r in s["rows"] if r["net"] == net]
-        if rows:
-            found.append((known.text, chart_of(known.text, rows)))
+    found = charts.of_networks(s["rows"], NETS, curves, "models times steps in a million cycles, by the number of members")
     return render("fusion.html.j2", s=s, charts=found, texts={net: known.text for net, known in NETS.items()})

@@ -14,13 +14,6 @@ Json = dict[str, Any]
 MIB = 1 << 20
 
 
-def chart_of(text: str, rows: list[Json]) -> Any:
-    def draw(figure: Any, narrow: bool) -> None:
-        bars(figure, rows)
-
-    return charts.chart(draw, text, "device memory for what a step makes, by the way of keeping activations")
-
-
 def bars(figure: Any, rows: list[Json]) -> None:
     ax = charts.axes(figure, "", "MiB for a step")
     known = [r for r in rows if r["peak_bytes"] is not None]
@@ -33,9 +26,5 @@ def bars(figure: Any, rows: list[Json]) -> None:
 
 def memory(s: Json) -> str:
     """The page of `coltrain experiment memory`."""
-    found = []
-    for net, known in NETS.items():
-        rows = [r for r in s["rows"] if r["net"] == net]
-        if rows:
-            found.append((known.text, chart_of(known.text, rows)))
+    found = charts.of_networks(s["rows"], NETS, bars, "device memory for what a step makes, by the way of keeping activations")
     return render("memory.html.j2", s=s, charts=found, nets={k: n.text for k, n in NETS.items()}, ways={k: w.text for k, w in WAYS.items()}, show=show)
