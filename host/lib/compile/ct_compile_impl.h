@@ -372,6 +372,10 @@ void ct_compile_programs(struct ct_compiler *c);
 typedef void ct_value_use(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
                           bool made);
 void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f);
+/* The value lives at that step, which makes it or reads it. Planes of another value are that one's:
+ * the one that lives is returned. */
+struct ct_val *ct_value_lives(struct ct_compiler *c, const struct ct_net_step *s, int value,
+                              bool made);
 
 /* ---- Programs ---- */
 

@@ -140,11 +140,8 @@ static int by_order(const void *a, const void *b) {
 
 static void live(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
                  bool made) {
-  const int whole = c->value[value].within;
-  struct ct_val *v = &c->value[whole == CT_NO_VALUE ? value : whole];
   (void)keep;
-  if (made && (v->first == CT_FROM_START || s->order < v->first)) v->first = s->order;
-  if (v->last < s->order) v->last = s->order;
+  ct_value_lives(c, s, value, made);
 }
 
 /* Orders without gaps, and the lives that follow from them. */
