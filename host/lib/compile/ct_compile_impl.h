@@ -208,6 +208,11 @@ struct ct_net_step *ct_step_add(struct ct_compiler *c, enum ct_step_kind kind,
 /* The step makes the value, which it returns. */
 int ct_step_makes(struct ct_compiler *c, const struct ct_net_step *s, int value);
 
+/* ---- Normalisation ---- */
+
+/* Attributes: ct_op_norm.c has them in this order. */
+enum { CT_NORM_EPSILON, CT_NORM_OTHER };
+
 /* ---- Sums ---- */
 
 /* Over rows (all, or segments of so many), or over columns; as in ct_kernel.h. */

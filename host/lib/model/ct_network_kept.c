@@ -140,7 +140,6 @@ void ct_kept_leave(ct_device *dev, struct ct_shared *s) {
  */
 
 enum { FIRST_STEPS = 20 };
-static const double LEAST_VARIANCE = 1e-5;
 
 bool ct_kept_looks(const ct_network *n, uint64_t step) {
   return keeps(n) && n->kept_error > 0 && (step < FIRST_STEPS || step % n->refresh == 0);
@@ -205,7 +204,7 @@ static int normalise(ct_network *n, const struct ct_kept_sum *sum, float *delta)
   if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a variance");
   const int err = ct_network_get_tensor(n, &n->own, &n->compiled.lay[sum->variance], x);
   for (size_t i = 0; i < cols && !err; ++i)
-    delta[i] = (float)((double)delta[i] / ((double)x[i] + LEAST_VARIANCE));
+    delta[i] = (float)((double)delta[i] / ((double)x[i] + sum->epsilon));
   free(x);
   return err;
 }
@@ -221,7 +220,7 @@ static int gain_of(ct_network *n, const struct ct_kept_sum *sum, double *gain) {
   if (!err) err = ct_network_get_tensor(n, &n->own, &n->compiled.lay[sum->divisor], x + cols);
   double all = 0;
   for (size_t i = 0; i < cols && !err; ++i)
-    all += (double)x[i] * x[i] / ((double)x[cols + i] + LEAST_VARIANCE) / (double)cols;
+    all += (double)x[i] * x[i] / ((double)x[cols + i] + sum->epsilon) / (double)cols;
   free(x);
   if (!err) *gain = all;
   return err;
