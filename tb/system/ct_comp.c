@@ -113,9 +113,8 @@ static void same_memory(struct ct_comp *b, uint8_t bound, unsigned tiles, unsign
                          b->in + (size_t)CT_COMP_TILE_UNITS * 16 * (g * tiles + t));
     const unsigned units = ct_act_encode(x, tiles, bound, bytes);
     const int64_t place = ct_act_take(pages, units);
-    const uint8_t *e = index + 16 * (g / groups) + 4 * (first + g % groups);
     const uint32_t entry =
-        (uint32_t)e[0] | (uint32_t)e[1] << 8 | (uint32_t)e[2] << 16 | (uint32_t)e[3] << 24;
+        ct_act_entry_at(index, CT_ACT_ENTRIES * (g / groups) + first + g % groups);
     assert_int_equal(entry, ct_act_entry((uint32_t)place, units));
     b->rig.ops->mem_read(b->rig.self, ct_rig_addr(1, CT_COMP_ARENA) + 16 * (uint64_t)place, got,
                          (size_t)16 * units);

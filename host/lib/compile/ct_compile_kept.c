@@ -140,11 +140,8 @@ static int by_order(const void *a, const void *b) {
 
 static void live(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
                  bool made) {
-  const int whole = c->value[value].within;
-  struct ct_val *v = &c->value[whole == CT_NO_VALUE ? value : whole];
   (void)keep;
-  if (made && (v->first == CT_FROM_START || s->order < v->first)) v->first = s->order;
-  if (v->last < s->order) v->last = s->order;
+  ct_value_lives(c, s, value, made);
 }
 
 /* Orders without gaps, and the lives that follow from them. */
@@ -351,7 +348,9 @@ static void add_norm(struct ct_compiler *c, struct ct_kept *k, const struct ct_g
   const int scale = c->g->tensor[n->in[1]]->gradient;
   if (delta == CT_NO_VALUE || c->value[delta].step == CT_FROM_START || scale <= 0) return;
   add_sum(c, k, (size_t)c->value[delta].step, delta,
-          (struct ct_kept_sum){.momentum = momentum_of(c, scale), .variance = n->in[4]});
+          (struct ct_kept_sum){.momentum = momentum_of(c, scale),
+                               .variance = n->in[4],
+                               .epsilon = ct_attr(n, CT_NORM_EPSILON, 0)});
 }
 
 /* The node that normalises the value over the batch; NULL: none does. */
@@ -374,7 +373,8 @@ static void add_derived(struct ct_compiler *c, int value, size_t again) {
             (struct ct_kept_sum){.momentum = momentum_of(c, s->node->out[0]),
                                  .derived = true,
                                  .through = norm ? norm->in[1] : 0,
-                                 .divisor = norm ? norm->in[4] : 0});
+                                 .divisor = norm ? norm->in[4] : 0,
+                                 .epsilon = norm ? ct_attr(norm, CT_NORM_EPSILON, 0) : 0});
   }
 }
 
