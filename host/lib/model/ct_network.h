@@ -327,6 +327,9 @@ struct ct_crowd {
 };
 /* The jobs, in their order. */
 void ct_crowd_jobs(struct ct_crowd *c);
+/* All jobs, which have been counted, as one work. how: its queue, cycle, and what is called at its
+ * end. */
+int ct_crowd_submit(struct ct_crowd *c, const struct ct_work *how, uint64_t *tag);
 
 /* Programs for groups of networks like this one, made when they are first asked for; without
  * stages where the device has no room for them, and of a perceptron as one stage. */

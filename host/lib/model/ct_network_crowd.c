@@ -140,3 +140,17 @@ void ct_crowd_jobs(struct ct_crowd *c) {
   for (uint32_t first = 0; first < c->count; first += CT_MEMBERS_AT_ONCE)
     add_block(c, first);
 }
+
+int ct_crowd_submit(struct ct_crowd *c, const struct ct_work *how, uint64_t *tag) {
+  struct ct_work work = *how;
+  c->job = malloc((c->jobs + 1) * sizeof *c->job);
+  if (!c->job) return ct_fail(c->n->dev, CT_ERR_MEMORY, "no memory for jobs of members");
+  ct_crowd_jobs(c);
+  work.kind = CT_EVENT_RUN;
+  work.job = c->job;
+  work.jobs = (unsigned)c->jobs;
+  const int err = ct_submit_work(c->n->dev, &work, tag);
+  free(c->job);
+  c->job = NULL;
+  return err;
+}

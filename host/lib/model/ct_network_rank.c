@@ -173,22 +173,6 @@ static int put_masks(const struct ct_rank_run *run) {
   return err;
 }
 
-static int submit(struct ct_crowd *c, enum ct_queue queue, struct flight *f, uint64_t *tag) {
-  c->job = malloc((c->jobs + 1) * sizeof *c->job);
-  if (!c->job) return no_memory(c->n->dev);
-  ct_crowd_jobs(c);
-  const struct ct_work work = {.queue = queue,
-                               .kind = CT_EVENT_RUN,
-                               .job = c->job,
-                               .jobs = (unsigned)c->jobs,
-                               .cycle = CT_NO_CYCLE,
-                               .done = landed,
-                               .arg = f};
-  const int err = ct_submit_work(c->n->dev, &work, tag);
-  free(c->job);
-  return err;
-}
-
 int ct_rank_submit(const struct ct_rank_run *run, uint64_t *tag) {
   ct_network *n = run->network[0];
   struct ct_crowd c = {.n = n, .count = run->count, .of = member, .arg = run, .once = true};
@@ -202,7 +186,8 @@ int ct_rank_submit(const struct ct_rank_run *run, uint64_t *tag) {
   if (err) return err;
   struct flight *f = calloc(1, sizeof *f);
   if (!f) return no_memory(n->dev);
-  err = submit(&c, run->queue, f, tag);
+  const struct ct_work how = {.queue = run->queue, .cycle = CT_NO_CYCLE, .done = landed, .arg = f};
+  err = ct_crowd_submit(&c, &how, tag);
   if (err)
     free(f);
   else
