@@ -395,6 +395,9 @@ void ct_kept_argument(const ct_network *n, const struct ct_stage *stage, struct 
 
 /* ---- ct_network_frame.c ---- */
 
+/* Whether runs make it: an output. Else it is an input or a label. */
+bool ct_network_makes(const ct_network *n, const struct ct_external *x);
+
 /* A frame of which only outputs have places of their own, unless it is to be whole. Those of inputs
  * and labels are lent to it, while no run is under way: they are made for networks of the same
  * programs. */

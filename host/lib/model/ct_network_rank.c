@@ -15,10 +15,6 @@ static int no_memory(ct_device *dev) {
 
 /* ---- Places -------------------------------------------------------------------------------- */
 
-static bool is_made(const ct_network *n, const struct ct_external *x) {
-  return n->graph->tensor[x->tensor]->node >= 0;
-}
-
 static void give_back(struct ct_rank *rank) {
   for (unsigned i = 0; i < CT_RANK_FRAMES; ++i) {
     ct_give_back_after(rank->dev, rank->at[i].lasting, CT_TRAINING, CT_OK);
@@ -35,7 +31,7 @@ void ct_rank_drop(struct ct_rank *rank) {
 
 /* Whether frames have places for it in the rank. */
 static bool is_there(const struct ct_rank *rank, const ct_network *n, const struct ct_external *x) {
-  return !rank->common || is_made(n, x);
+  return !rank->common || ct_network_makes(n, x);
 }
 
 static int make_frames(ct_network *n, const struct ct_rank *rank, struct ct_regions *at) {
@@ -96,7 +92,7 @@ void ct_frame_move(ct_frame *f, const struct ct_rank *rank, uint32_t frame, uint
     const struct ct_external *x = &c->external[i];
     const unsigned k = x->reg - CT_ARG_FIRST;
     if (!is_there(rank, f->network, x)) continue;
-    if (!f->ranked && is_made(f->network, x))
+    if (!f->ranked && ct_network_makes(f->network, x))
       ct_give_back_after(f->dev, f->at.external[k], CT_TRAINING, CT_OK);
     f->at.external[k] = rank->at[frame].external[k] + x->units * slot * CT_UNIT;
   }
