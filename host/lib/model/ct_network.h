@@ -50,7 +50,7 @@ struct ct_fusion_stage {
   struct ct_stage_group how; /* without codes */
 };
 struct ct_fusion {
-  bool made;
+  bool made;                     /* by ct_fusion_make(), with whatever came of it */
   struct ct_fusion_stage *stage; /* NULL: no stage has such programs */
 };
 
