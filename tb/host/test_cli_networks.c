@@ -356,6 +356,8 @@ static void kept_compressed(void **state) {
                   "explain resnet8 --train --batch 1 --keep compressed --device emu:compress=0"));
   free(cli_expect(1, "a sweep cannot keep activations compressed",
                   "train --model lenet5 --samples 32 --keep compressed --sweep lr=0.01,0.02" EMU));
+  free(cli_expect(1, "a sweep cannot keep activations compressed", /* before data are read */
+                  "train --model lenet5 --data /none --keep compressed --sweep lr=0.01,0.02" EMU));
 }
 
 /* Bytes of a step, with the batch that --batch or --memory gives. */
