@@ -89,7 +89,7 @@ struct ct_shared {
   uint64_t arena[CT_QUEUES];    /* runs of a queue go one after the other */
   uint64_t pages;               /* for what is kept compressed, as allocated; 0: none */
   uint32_t page_count;
-  uint32_t page_bits;   /* of a number, for which there are pages */
+  uint32_t page_bits;   /* of a number, for which there are pages; 0: as usual, not known yet */
   uint64_t ends;        /* jobs of the training queue, those of all runs that use them */
   bool leaky;           /* a run has failed: there may be groups that no index knows */
   ct_network *looking;  /* whose run, the last one submitted, looks at gradients; or NULL */
@@ -116,9 +116,8 @@ struct ct_network {
   struct ct_rank *rank;             /* where what lasts is; NULL: it has memory of its own */
   bool bare;                        /* it has no inputs and outputs of its own: frames alone */
   uint8_t *bound;                   /* of what is kept compressed, for the next run */
-  double kept_error;                /* struct ct_network_options.error, .refresh, .bits */
+  double kept_error;                /* struct ct_network_options.error, .refresh */
   uint32_t refresh;
-  uint32_t page_bits;
   int look_error;          /* of the look at its last run, which has not been told yet */
   struct ct_copies copies; /* that publish for this network; made when needed */
   uint32_t numbered;       /* highest number that a version has had */
