@@ -434,6 +434,15 @@ static void refused(void **state) {
   free(cli_expect(1, "", cli_line("infer --model %s --data digits" EMU, cli_path("broken.ctm"))));
 }
 
+/* The table has names in full, for two nodes may begin alike. */
+static void names_of_layers(void **state) {
+  (void)state;
+  char *text = cli_expect(0, "", "explain lenet5 --train --batch 1" EMU);
+  if (!strstr(text, "\nconv2/conv_input_grad") || !strstr(text, "\nconv2/conv_weight_grad"))
+    fail_msg("%s", text);
+  free(text);
+}
+
 /* A core without walks: the sentence names the nodes. */
 static void a_core_without_convolution(void **state) {
   (void)state;
@@ -470,6 +479,7 @@ int main(void) {
       cmocka_unit_test(kept_in_less),
       cmocka_unit_test(kept_compressed),
       cmocka_unit_test(fits_the_memory),
+      cmocka_unit_test(names_of_layers),
       cmocka_unit_test(refused),
       cmocka_unit_test(a_core_without_convolution),
   };

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "asked.h"
 #include "coltrain/network.h"
@@ -239,17 +240,28 @@ static void print_kept(FILE *to, const struct study *s) {
             bits_of(&all), info.pages / 1024, info.pages_most / 1024);
 }
 
+/* Columns of the longest name: several layers begin alike. */
+static int widest_name(const struct study *s) {
+  size_t most = strlen("layer");
+  for (size_t i = 0; i < ct_network_stages(s->net); ++i) {
+    const struct ct_network_stage g = stage_at(s, i);
+    if (strlen(g.node) > most) most = strlen(g.node);
+  }
+  return (int)most;
+}
+
 static json_t *tell(const struct study *s, FILE *to) {
   struct cost total = {.known = true, .estimated = true, .bounded = true};
   json_t *layers = json_array();
-  fprintf(to, "%-20s %-21s %-9s %12s %11s %11s %6s %10s %s\n", "layer", "kernel", "pass", "MACs",
-          "expected", "cycles", "use", "bytes", "bound by");
+  const int width = widest_name(s);
+  fprintf(to, "%-*s %-21s %-9s %12s %11s %11s %6s %10s %s\n", width, "layer", "kernel", "pass",
+          "MACs", "expected", "cycles", "use", "bytes", "bound by");
   for (size_t i = 0; i < ct_network_stages(s->net); ++i) {
     const struct ct_network_stage g = stage_at(s, i);
     struct cost c = {.known = true, .estimated = true, .bounded = true};
     add(&c, &g);
     if (!g.once) add(&total, &g);
-    fprintf(to, "%-20.20s %-21.21s %-9s", g.node, g.op, pass_of(&g));
+    fprintf(to, "%-*s %-21.21s %-9s", width, g.node, g.op, pass_of(&g));
     print_cost(to, s, &c);
     fprintf(to, " %s\n", g.bound);
     json_t *one = cost_json(s, &c);
@@ -259,7 +271,7 @@ static json_t *tell(const struct study *s, FILE *to) {
     json_object_set_new(one, "bound", json_string(g.bound));
     json_array_append_new(layers, one);
   }
-  fprintf(to, "%-20s %-21s %-9s", "total", "", "");
+  fprintf(to, "%-*s %-21s %-9s", width, "total", "", "");
   print_cost(to, s, &total);
   fputc('\n', to);
   print_beside(to, s, &total);
