@@ -57,8 +57,9 @@ int ct_mlp_check(const struct ct_mlp *n, const struct ct_why *why) {
     if (l) tiles += (uint64_t)ct_tiles(n->width[l - 1]) * ct_tiles(n->width[l]);
   }
   if (tiles > 1 << 21)
-    return ct_why(why, CT_ERR_NO_SPACE, "a model of %llu weight tiles is too large",
-                  (unsigned long long)tiles);
+    return ct_why(why, CT_ERR_NO_SPACE,
+                  "a model of %llu weight tiles of 16 x 16 is too large: %d are the most",
+                  (unsigned long long)tiles, 1 << 21);
   return CT_OK;
 }
 

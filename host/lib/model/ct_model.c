@@ -293,8 +293,10 @@ int ct_model_create(ct_device *dev, const uint32_t *widths, size_t layers, uint6
   if (err) return err;
   CT_NEED(dev, widths);
   CT_NEED(dev, model);
-  struct ct_mlp net = {.layers = layers > CT_MLP_LAYERS ? CT_MLP_LAYERS + 1 : (uint32_t)layers};
-  for (size_t l = 0; net.layers <= CT_MLP_LAYERS && l <= layers; ++l)
+  if (layers > CT_MLP_LAYERS)
+    return ct_fail(dev, CT_ERR_ARG, "a model has 1..%d layers, not %zu", CT_MLP_LAYERS, layers);
+  struct ct_mlp net = {.layers = (uint32_t)layers};
+  for (size_t l = 0; l <= layers; ++l)
     net.width[l] = widths[l];
   err = ct_mlp_check(&net, &why);
   if (err) return ct_fail(dev, err, "%s", text);
