@@ -92,7 +92,9 @@ def test_summary(tmp_path: Path) -> None:
     assert {"net", "keep", "bits_per_value", "ratio_fp32", "peak_bytes", "accuracy"} <= s["rows"][0].keys()
     assert [t["held"] for t in s["targets"]] == [True, True, True, None, True, False]
     assert [t.held for t in targets_of(s["rows"][:3])] == [None] * 6
-    assert "16.00" in "\n".join(e.lines(s)) and "ResNet-8" in page_of(s) and e.wrong(s) == 0
+    page = page_of(s)
+    assert "16.00" in "\n".join(e.lines(s)) and "ResNet-8" in page and e.wrong(s) == 0
+    assert all(page.count(f">{keep}</text>") == 2 * len(NETS) for keep in WAYS if keep != "actnn2")  # below its bar, wide and narrow
     (file, _) = datafiles.files_of(s)
     assert len(file.cells("abc")) == len(s["rows"]) and len(file.cells("abc")[0]) == len(file.names()) + 1
     columns, rows = e.table(s)
