@@ -44,6 +44,12 @@ def test_digits_have_the_bytes_of_the_command(
     assert samples or right > 90
 
 
+def test_a_step_needs_a_preparation() -> None:
+    with coltrain.open("emu:") as device, device.model([64, 32, 10]) as model:
+        with pytest.raises(coltrain.ArgumentError, match=r"prepared for training: training\(\) does that"):
+            model.step(np.zeros((32, 64), np.float32), np.zeros(32, int))
+
+
 @pytest.mark.parametrize("uri", DEVICES)
 def test_steps_in_flight_have_the_bytes_of_steps_one_by_one(uri: str, seed: int) -> None:
     digits = coltrain.load_dataset("digits", seed=seed, samples=64)

@@ -421,12 +421,14 @@ class Compiled(Served):
     def run(
         self,
         inputs: Mapping[str, Array] | None = None,
-        wanted: Iterable[Tensor | str] | None = None,
+        wanted: Iterable[Tensor | str] | Tensor | None = None,
         *,
         step: SupportsIndex = 0,
         queue: Queue | str = Queue.TRAINING,
     ) -> dict[str, F32]:
-        """Runs the network once: its outputs (or what is wanted) by name. step counts runs from 0: schedules and Adam go by it."""
+        """Runs the network once: its outputs (or what is wanted, one or several) by name. step counts runs from 0: schedules and Adam go by it."""
+        if isinstance(wanted, (str, Tensor)):
+            wanted = [wanted]
         self.write(inputs or {})
         self._connection.call(lib.ct_network_run, self._raw, queue_of(queue), whole(step, "step", U64))
         names = self.graph.by_role(Role.OUTPUT) if wanted is None else [self._tensor(name).name for name in wanted]
