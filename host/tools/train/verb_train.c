@@ -235,7 +235,8 @@ static int run(struct train *t, struct learn *l, const char *from) {
   if (from && load_past(t, l, from)) return 1;
   if (learn_open(l, &t->trainer.data)) return 1;
   if (from && l->epochs <= t->first_epoch)
-    return cli_fail("%s has been trained for %" PRIu64 " epoch%s; give --epochs a larger number "
+    return cli_fail("%s has been trained for %" PRIu64
+                    " epoch%s; give --epochs a larger number "
                     "than that to go on",
                     from, t->first_epoch, t->first_epoch == 1 ? "" : "s");
   if (from ? learner_resume(&t->trainer.learner, &t->trainer.data)
