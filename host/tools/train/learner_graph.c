@@ -121,7 +121,7 @@ static int check_file(struct learner *l) {
 
 static int load_file(struct learner *l) {
   const int rc = ct_network_load(l->dev, l->learn->model, NULL, &l->steps);
-  if (rc < 0) return cli_fail_device(l->dev, rc, "the network cannot be loaded");
+  if (rc < 0) return learn_fail_network(l->dev, rc, l->learn->model);
   return check_file(l) || batch_of(l, ct_network_graph(l->steps));
 }
 
