@@ -41,8 +41,10 @@ static int find(const struct learner *l, ct_graph *g, const char *name, size_t *
 
 static int find_all(struct learner *l, ct_graph *trained, ct_graph *answers) {
   size_t one = 1;
-  return find(l, trained, "x", &l->features, &l->x) || find(l, trained, "y", &l->classes, &l->y) ||
-         find(l, trained, "loss", &one, &l->loss) ||
+  const bool trains = !l->learn->answers;
+  return find(l, trained, "x", &l->features, &l->x) ||
+         (trains && find(l, trained, "y", &l->classes, &l->y)) ||
+         (trains && find(l, trained, "loss", &one, &l->loss)) ||
          find(l, answers, "x", &l->features, &l->asked) ||
          find(l, answers, "logits", &l->classes, &l->logits);
 }
@@ -115,7 +117,7 @@ static int check_file(struct learner *l) {
         how->model);
   if (fail_device(l, ct_network_info(l->steps, &info))) return 1;
   l->accumulate = info.accumulate;
-  if (info.changes) return 0;
+  if (info.changes || how->answers) return 0;
   return cli_fail("%s holds a network without updates: it cannot be trained", how->model);
 }
 
