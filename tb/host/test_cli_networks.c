@@ -440,6 +440,31 @@ static void refused(void **state) {
   free(cli_expect(1, "", cli_line("infer --model %s --data digits" EMU, cli_path("broken.ctm"))));
 }
 
+/* Files do not have the error: training goes on with that which is given again, never without. */
+static void kept_compressed_again(void **state) {
+  (void)state;
+  char path[256], resume[512];
+  snprintf(path, sizeof path, "%s", cli_path("kept.ctm"));
+  free(cli_expect(
+      0, "", cli_line("train --model lenet5 --samples 32 --keep compressed --save %s" EMU, path)));
+  snprintf(resume, sizeof resume,
+           "train --data fashion-mnist --samples 32 --epochs 2 --resume %s --json -", path);
+  free(cli_expect(1, "give --keep compressed:ERROR again", cli_line("%s" EMU, resume)));
+  free(cli_expect(1, "leave --lr", cli_line("%s --keep hbfp8" EMU, resume)));
+  json_t *lossy = cli_expect_json(cli_line("%s --keep compressed:1" EMU, resume));
+  json_t *whole = cli_expect_json(cli_line("%s --keep compressed:0" EMU, resume));
+  assert_true(cli_number_at(whole, "weights_crc32") != cli_number_at(lossy, "weights_crc32"));
+  json_decref(lossy);
+  json_decref(whole);
+  free(cli_expect(0, "", cli_line("infer --data fashion-mnist --model %s" EMU, path)));
+  free(
+      cli_expect(1, "keeps nothing compressed; leave --keep out",
+                 cli_line("train --data fashion-mnist --keep compressed --epochs 9 --resume %s" EMU,
+                          cli_path("whole.ctm"))));
+  free(cli_expect(1, "colocate trains two networks",
+                  "colocate --model lenet5 --keep compressed" EMU));
+}
+
 /* The table has names in full, for two nodes may begin alike. */
 static void names_of_layers(void **state) {
   (void)state;
@@ -484,6 +509,7 @@ int main(void) {
       cmocka_unit_test(stopped),
       cmocka_unit_test(kept_in_less),
       cmocka_unit_test(kept_compressed),
+      cmocka_unit_test(kept_compressed_again),
       cmocka_unit_test(fits_the_memory),
       cmocka_unit_test(names_of_layers),
       cmocka_unit_test(refused),
