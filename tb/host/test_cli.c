@@ -319,7 +319,7 @@ static void bench_without_a_simulator(void **state) {
   struct cli_run run = cli_run("bench sim --json -", 0);
   unsetenv("COLTRAIN_PLUGIN_DIR");
   assert_int_equal(run.status, 1);
-  assert_non_null(strstr(run.err, "cannot open the device sim:"));
+  assert_non_null(strstr(run.err, "cannot open the device \"sim:\""));
   json_t *root = json_loads(run.out, 0, NULL);
   assert_true(json_is_true(cli_at(root, "failed")));
   assert_int_equal(json_array_size(cli_at(root, "runs")), 0);
@@ -329,8 +329,8 @@ static void bench_without_a_simulator(void **state) {
 
 static void devices_that_are_not_there(void **state) {
   (void)state;
-  free(cli_expect(1, "cannot open the device nowhere:", "info --device nowhere:"));
-  free(cli_expect(1, "cannot open the device emu:frobs=3", "info --device emu:frobs=3"));
+  free(cli_expect(1, "cannot open the device \"nowhere:\"", "info --device nowhere:"));
+  free(cli_expect(1, "cannot open the device \"emu:frobs=3\"", "info --device emu:frobs=3"));
   free(cli_expect(1, "cannot open the device", "counters --device nowhere"));
 }
 

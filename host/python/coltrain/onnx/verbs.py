@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from coltrain import device
+from coltrain._abi import Role
 from coltrain.cli import Failure, Parser, check_writable, count
 from coltrain.errors import Error
-from coltrain.graph import Role
 from coltrain.network import Network
 from coltrain.onnx import load, save
 
