@@ -193,12 +193,15 @@ int ct_kernel_conv_weights(const struct ct_conv *k, const struct ct_room *room,
 enum ct_pool_kind { CT_POOL_MAX, CT_POOL_AVERAGE };
 
 /* y from x, and x's gradient dx from dy; the largest needs x and y for that (the first of equals
- * gets it). FP32 or HBFP8 in, all ways of keeping out. */
+ * gets it), or `places` of y's shape, which forward has made besides y: the number of taps less the
+ * tap that the largest is behind, or 0 where none is. FP32 or HBFP8 in, all ways of keeping out.
+ */
 struct ct_pool {
   enum ct_pool_kind kind;
   bool count_pad; /* averages: padding counts */
   struct ct_window_shape shape;
   struct ct_mat x, y, dx, dy;
+  struct ct_mat places; /* rows 0: left out */
 };
 int ct_kernel_pool(const struct ct_pool *k, const struct ct_room *room, struct ct_codes *codes,
                    const struct ct_why *why);
