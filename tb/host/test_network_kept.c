@@ -23,7 +23,7 @@ static void keep_all(ct_graph *g, enum ct_format format) {
 
 struct outcome {
   uint64_t digest, bytes;
-  size_t kept;
+  size_t kept, exact;     /* tensors; of these whole numbers */
   uint64_t stored, pages; /* bytes of groups; in use at most */
 };
 
@@ -36,8 +36,10 @@ static struct outcome two_steps(struct bed *b, const char *uri, enum ct_format f
   ct_rng rng = ct_rng_make(seed);
   keep_all(b->g, format);
   if (!net_try_open(&n, b, uri)) return o;
-  for (size_t i = 0; i < n.net->compiled.kepts; ++i)
-    assert_int_equal(ct_network_keep_within(n.net, i, bound), CT_OK);
+  for (size_t i = 0; i < n.net->compiled.kepts; ++i) {
+    const bool exact = n.net->compiled.kept[i].whole && bound;
+    assert_int_equal(ct_network_keep_within(n.net, i, bound), exact ? CT_ERR_ARG : CT_OK);
+  }
   net_draw(&n, seed, &rng);
   net_run_device(&n, 0);
   net_run_device(&n, 1);
@@ -50,7 +52,9 @@ static struct outcome two_steps(struct bed *b, const char *uri, enum ct_format f
     struct ct_network_kept kept;
     assert_int_equal(ct_network_kept(n.net, i, &kept), CT_OK);
     assert_true(kept.bytes > 0 && kept.bytes <= kept.values * 35 / 32 + 16);
-    assert_int_equal(kept.bound, bound);
+    assert_int_equal(kept.bound, kept.exact ? 0 : bound);
+    assert_true(kept.exact || !kept.beside);
+    o.exact += kept.exact;
     o.stored += kept.bytes;
   }
   net_close(&n);
@@ -62,7 +66,7 @@ static void test_same_bits(void **state) {
   const struct net_shape shape = {
       .training = true, .most_layers = 5, .most_channels = 40, .most_size = 14, .most_images = 6};
   ct_rng rng = ct_rng_make(31);
-  size_t kept = 0, less = 0;
+  size_t kept = 0, exact = 0, less = 0;
   for (int i = 0, draws = ct_tb_draws(25); i < draws; ++i) {
     const uint64_t seed = ct_rng_u64(&rng);
     struct bed b;
@@ -71,17 +75,24 @@ static void test_same_bits(void **state) {
     const struct outcome want = two_steps(&b, "emu:", CT_FORMAT_HBFP8, seed, 0);
     const struct outcome again = two_steps(&b, "emu:", CT_FORMAT_RECOMPUTE, seed, 0);
     const struct outcome comp = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, seed, 0);
+    b.masks = true;
+    const struct outcome masked = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, seed, 0);
     const struct outcome small = two_steps(&b, "emu:core=16x8", CT_FORMAT_COMPRESSED, seed, 0);
     if (again.digest != want.digest)
       fail_msg("made again it differs: %s", net_text(&b, text, sizeof text));
     if (comp.digest != want.digest || (small.digest && small.digest != want.digest))
       fail_msg("compressed it differs: %s", net_text(&b, text, sizeof text));
+    if (masked.digest != want.digest)
+      fail_msg("with masks it differs: %s", net_text(&b, text, sizeof text));
     kept += comp.kept;
+    exact += masked.exact;
     less += again.bytes < want.bytes;
     bed_free(&b);
   }
-  printf("  %zu tensors compressed; %zu networks are smaller with some made again\n", kept, less);
-  assert_true(kept > 5);
+  printf(
+      "  %zu tensors compressed, with %zu masks; %zu networks are smaller with some made again\n",
+      kept, exact, less);
+  assert_true(kept > 5 && exact > 5);
 }
 
 /* A state's new value takes the old one's place tile by tile, in the step that makes what a
@@ -135,6 +146,7 @@ static void test_same_on_simulated_cores(void **state) {
     struct bed b;
     char text[1024];
     net_random(&b, &shape, &rng);
+    b.masks = i % 2;
     const struct outcome want = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, seed, bound);
     for (size_t u = 0; u < sizeof uris / sizeof *uris; ++u) {
       const struct outcome got = two_steps(&b, uris[u], CT_FORMAT_COMPRESSED, seed, bound);
@@ -225,6 +237,68 @@ static void test_rounded_as_said(void **state) {
   assert_memory_equal(got, exact, sizeof got);
   test_free(x);
   test_free(rounded);
+}
+
+/* ---- Masks ---- */
+
+/* What is above 0 in HBFP8, and mostly below the bound, lets gradients through. More than the gate
+ * reads it: the next layer, and with `twice` the step that gates. */
+static void gated_weights(const char *op, bool twice, bool masks, uint32_t bound, float *w) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  struct bed b;
+  struct net_bed n;
+  ct_rng rng = ct_rng_make(34);
+  bed_make(&b);
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(ROWS, COLS)),
+            one = ct_graph_tensor(b.g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                               .shape = SHAPE(COLS, COLS),
+                                                               .initial = CT_INITIAL_HE});
+  const int gated = BED_ADD(&b, op, BED_IN(BED_ADD(&b, "linear", BED_IN(in, one)))),
+            last = twice
+                       ? BED_ADD(&b, "add", BED_IN(BED_ADD(&b, "mul", BED_IN(gated, gated)), gated))
+                       : gated,
+            two = ct_graph_tensor(b.g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                               .shape = SHAPE(CLASSES, COLS),
+                                                               .initial = CT_INITIAL_HE}),
+            labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(ROWS, CLASSES)),
+            logits = BED_ADD(&b, "linear", BED_IN(last, two)),
+            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+  assert_true(
+      ct_graph_keep(b.g, CT_ROLE_ACTIVATION, bound ? CT_FORMAT_COMPRESSED : CT_FORMAT_HBFP8) > 0);
+  bed_check(&b);
+  b.masks = masks;
+  net_open(&n, &b, "emu:");
+  for (size_t i = 0; bound && i < n.net->compiled.kepts; ++i)
+    if (!n.net->compiled.kept[i].whole)
+      assert_int_equal(ct_network_keep_within(n.net, i, bound), CT_OK);
+  net_draw(&n, 34, &rng);
+  net_run_device(&n, 0);
+  assert_int_equal(ct_network_read(n.net, one, w, (size_t)COLS * COLS), CT_OK);
+  net_close(&n);
+  bed_free(&b);
+}
+
+static void test_masks(void **state) {
+  (void)state;
+  enum { LARGE = 140 }; /* half a step of 2^6: everything is below it */
+  static const char *const ops[] = {"relu", "leaky_relu"};
+  float exact[COLS * COLS], masked[COLS * COLS], lost[COLS * COLS];
+  for (size_t i = 0; i < sizeof ops / sizeof *ops; ++i) {
+    gated_weights(ops[i], false, false, 0, exact);
+    gated_weights(ops[i], false, true, LARGE, masked);
+    gated_weights(ops[i], false, false, LARGE, lost);
+    assert_memory_equal(masked, exact, sizeof exact);
+    assert_memory_not_equal(lost, exact, sizeof exact);
+  }
+  /* The gradient of x * x + x, which is gated, reads the numbers, too. */
+  gated_weights("relu", true, false, 0, exact);
+  gated_weights("relu", true, true, 1, masked);
+  assert_memory_equal(masked, exact, sizeof exact);
+  gated_weights("relu", true, true, 129, masked);
+  gated_weights("relu", true, false, 129, lost);
+  assert_memory_not_equal(masked, exact, sizeof exact);
+  assert_memory_not_equal(masked, lost, sizeof exact);
 }
 
 /* Which state a bound follows is told by who updates the weight, whatever others are called. */
@@ -572,6 +646,7 @@ int main(void) {
                                      cmocka_unit_test(test_state_that_changes_at_once),
                                      cmocka_unit_test(test_same_on_simulated_cores),
                                      cmocka_unit_test(test_rounded_as_said),
+                                     cmocka_unit_test(test_masks),
                                      cmocka_unit_test(test_follows_what_updates),
                                      cmocka_unit_test(test_needs_less),
                                      cmocka_unit_test(test_pages),

@@ -34,6 +34,9 @@ def test_points() -> None:
     assert exact["pages_bytes"] > close["pages_bytes"] > 0 and exact["run_bytes"] < raw["run_bytes"]
     assert all(k["bound"] == 0 for k in exact["kept"]) and any(k["bound"] > 100 for k in close["kept"])
     assert close["ratio_fp32"] > exact["ratio_fp32"] > 32 / 12
+    masked = point_of("s=0.1-mask")
+    assert {k["tensor"] for k in masked["kept"] if k["exact"]} and all(k["bound"] == 0 for k in masked["kept"] if k["exact"])
+    assert masked["kept_values"] == sum(k["values"] for k in masked["kept"] if not k["beside"]) > 0
     assert point_of("fp32")["run_bytes"] > raw["run_bytes"] >= point_of("recompute")["run_bytes"]
 
 

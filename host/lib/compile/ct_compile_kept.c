@@ -26,34 +26,22 @@ enum { CT_PENDING = -2 }; /* no value */
 
 /* ---- Who reads a value --------------------------------------------------------------------- */
 
-static bool is_back(const struct ct_net_step *s) {
-  return s->node->backward || s->again;
-}
-
 /* A step that makes something anew. */
 static bool makes_again(const struct ct_net_step *s) {
   return s->again && (s->kind == CT_STEP_TILES || s->kind == CT_STEP_POOL);
 }
 
-struct readers {
-  int front;                /* the last step in front that makes or reads it */
-  int first;                /* the first for gradients; CT_FROM_START: there is none */
-  size_t step;              /* its number in the list */
-  bool need[CT_KEEPS], any; /* how those for gradients read it */
-  bool again;               /* one of them makes something again */
-};
-
 struct scan {
   int value;
-  struct readers *r;
+  struct ct_readers *r;
 };
 
 static void look(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
                  bool made) {
   const struct scan *scan = c->scan;
-  struct readers *r = scan->r;
+  struct ct_readers *r = scan->r;
   if (value != scan->value) return;
-  if (made || !is_back(s)) {
+  if (made || !ct_step_is_back(s)) {
     if (s->order > r->front) r->front = s->order;
     return;
   }
@@ -68,8 +56,8 @@ static void look(struct ct_compiler *c, struct ct_net_step *s, int value, unsign
     r->need[keep] = true;
 }
 
-static struct readers readers_of(struct ct_compiler *c, int value) {
-  struct readers r = {.front = CT_FROM_START, .first = CT_FROM_START};
+struct ct_readers ct_readers_of(struct ct_compiler *c, int value) {
+  struct ct_readers r = {.front = CT_FROM_START, .first = CT_FROM_START};
   struct scan scan = {value, &r};
   c->scan = &scan;
   for (size_t i = 0; i < c->steps; ++i)
@@ -78,13 +66,11 @@ static struct readers readers_of(struct ct_compiler *c, int value) {
   return r;
 }
 
-/* Whether it is a matrix of its own that a run makes in front, and that gradients read when at
- * least one other step has run. */
-static bool is_kept(const struct ct_compiler *c, int value, const struct readers *r) {
+bool ct_value_is_kept(const struct ct_compiler *c, int value, const struct ct_readers *r) {
   const struct ct_val *v = &c->value[value];
   if (v->place != CT_VALUE_ARENA || v->kind != CT_LAY_MATRIX || v->step == CT_FROM_START ||
       v->fixed || v->same != CT_NO_VALUE || v->within != CT_NO_VALUE || c->step[v->step].early ||
-      is_back(&c->step[v->step]))
+      ct_step_is_back(&c->step[v->step]))
     return false;
   for (size_t i = 0; i < c->values; ++i)
     if (c->value[i].within == value || c->value[i].same == value) return false;
@@ -112,7 +98,7 @@ static bool reads_instead(struct ct_net_step *s, int value, int instead) {
 /* So do all for gradients. */
 static void read_instead(struct ct_compiler *c, int value, int instead) {
   for (size_t i = 0; i < c->steps; ++i)
-    if (is_back(&c->step[i]) && c->step[i].kind != CT_STEP_UNPACK)
+    if (ct_step_is_back(&c->step[i]) && c->step[i].kind != CT_STEP_UNPACK)
       reads_instead(&c->step[i], value, instead);
 }
 
@@ -168,6 +154,7 @@ static int copy_of(struct ct_compiler *c, int value) {
   const int copy = ct_value_like(c, value);
   if (c->error) return 0;
   c->value[copy].narrow = c->value[value].narrow;
+  c->value[copy].whole = c->value[value].whole;
   c->value[copy].format = c->value[value].format;
   return copy;
 }
@@ -195,7 +182,7 @@ static bool is_there(struct ct_compiler *c, int value, int made, int order) {
   if (c->value[value].place != CT_VALUE_ARENA) return !is_replaced(c, value, order);
   if (c->value[value].within != CT_NO_VALUE) return false;
   return elements(&c->value[value]) * LITTLE <= elements(&c->value[made]) ||
-         readers_of(c, value).first != CT_FROM_START;
+         ct_readers_of(c, value).first != CT_FROM_START;
 }
 
 static bool can_be_made_again(struct ct_compiler *c, int value, int order) {
@@ -225,7 +212,7 @@ static enum ct_keep any_way(const struct ct_val *v) {
   return v->need[CT_KEEP_F32] ? CT_KEEP_F32 : v->need[CT_KEEP_ROWS] ? CT_KEEP_ROWS : CT_KEEP_SQUARE;
 }
 
-static void make_again(struct ct_compiler *c, int value, const struct readers *r) {
+static void make_again(struct ct_compiler *c, int value, const struct ct_readers *r) {
   const int copy = copy_of(c, value);
   if (c->error) return;
   const struct ct_net_step made = c->step[c->value[value].step];
@@ -248,7 +235,7 @@ static void make_again(struct ct_compiler *c, int value, const struct readers *r
 
 /* The one way of keeping in which gradients read it, as records; CT_KEEPS: there is none. What may
  * be read in any way is read as FP32 where it has that. */
-static enum ct_keep way_of(const struct ct_val *v, const struct readers *r) {
+static enum ct_keep way_of(const struct ct_val *v, const struct ct_readers *r) {
   bool need[CT_KEEPS];
   memcpy(need, r->need, sizeof need);
   if (r->any) need[any_way(v)] = true;
@@ -295,6 +282,8 @@ static void note_kept(struct ct_compiler *c, int value, int index) {
   o->kept[o->kepts++] =
       (struct ct_kept){.tensor = name_of(c, value),
                        .value = value,
+                       .whole = v->whole,
+                       .beside = v->beside != CT_NO_VALUE,
                        .rows = v->rows,
                        .cols = v->cols,
                        .index = {.at = (uint32_t)index}}; /* until places are known */
@@ -385,7 +374,7 @@ static void add_means(struct ct_compiler *c, int value, struct ct_kept *k) {
     const struct ct_net_step *s = &c->step[i];
     const bool mean = (s->kind == CT_STEP_POOL && s->pool_kind == CT_POOL_AVERAGE) ||
                       (s->kind == CT_STEP_SUM_ROWS && s->sum.segment && !s->sum.squares);
-    if (is_back(s) || !mean || s->x != value) continue;
+    if (ct_step_is_back(s) || !mean || s->x != value) continue;
     for (const struct ct_kept *y = c->out->kept; y < k; ++y)
       for (unsigned j = 0; y->value == s->y && j < y->sums && k->sums < CT_KEPT_SUMS; ++j) {
         k->sum[k->sums] = y->sum[j];
@@ -436,7 +425,7 @@ static void unpack_all(struct ct_compiler *c, int value, int index, enum ct_keep
     reads_instead(&c->step[i], CT_PENDING, own);
     add_derived(c, value, i);
   }
-  const struct readers r = readers_of(c, value);
+  const struct ct_readers r = ct_readers_of(c, value);
   if (r.first == CT_FROM_START || c->error) return;
   const int copy = unpack(c, value, index, way, r.first, c->step[r.step].node);
   if (c->error) return;
@@ -446,7 +435,8 @@ static void unpack_all(struct ct_compiler *c, int value, int index, enum ct_keep
   if (!c->error && k->sums == 0) add_means(c, value, k);
 }
 
-static void compress(struct ct_compiler *c, int value, const struct readers *r, enum ct_keep way) {
+static void compress(struct ct_compiler *c, int value, const struct ct_readers *r,
+                     enum ct_keep way) {
   const int index = index_of(c, value);
   if (!c->error) note_kept(c, value, index);
   if (c->error) return;
@@ -478,10 +468,11 @@ static void refuse(struct ct_compiler *c, int value) {
 /* ---- All ----------------------------------------------------------------------------------- */
 
 static void one(struct ct_compiler *c, int value, enum ct_format format) {
-  const struct readers r = readers_of(c, value);
-  if (!is_kept(c, value, &r)) return;
-  /* What others are made of again would have to be there when gradients begin. */
-  const bool few = format == CT_FORMAT_RECOMPUTE || reads_one(c, value);
+  const struct ct_readers r = ct_readers_of(c, value);
+  if (!ct_value_is_kept(c, value, &r)) return;
+  /* What others are made of again would have to be there when gradients begin. Whole numbers take
+   * less than what they are made of. */
+  const bool few = !c->value[value].whole && (format == CT_FORMAT_RECOMPUTE || reads_one(c, value));
   if (few && !r.again && can_be_made_again(c, value, r.first)) {
     make_again(c, value, &r);
     return;
@@ -496,6 +487,7 @@ static void one(struct ct_compiler *c, int value, enum ct_format format) {
 /* From the last value to the first: what is made again may need others that are. */
 static void all(struct ct_compiler *c, enum ct_format format) {
   spread(c);
+  if (format == CT_FORMAT_COMPRESSED && c->options->masks) ct_compile_gates(c);
   for (size_t i = c->values; i-- > 0 && !c->error;)
     if (c->value[i].format == format) one(c, (int)i, format);
   if (!c->error) close_ranks(c);

@@ -237,6 +237,7 @@ static void settle(struct ct_compiler *c, struct ct_val *v) {
   const bool hbfp = in_hbfp(c, v);
   v->narrow = c->options->narrow;
   if (hbfp && narrow[v->format] > v->narrow) v->narrow = narrow[v->format];
+  if (v->whole) v->narrow = 0;
   const bool outside = v->place == CT_VALUE_EXTERNAL && v->step != CT_FROM_START;
   if (outside || v->constant) v->need[CT_KEEP_F32] = true;
   /* Weights are trained in FP32; what is only read needs no more than its readers. */
