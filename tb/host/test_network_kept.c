@@ -301,6 +301,120 @@ static void test_masks(void **state) {
   assert_memory_not_equal(masked, lost, sizeof exact);
 }
 
+/* A mask of which nothing is 0 takes as many bits as there are pages for, and nothing else of its
+ * ReLU is kept. */
+static void test_room_for_masks(void **state) {
+  (void)state;
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  static float x[8 * 16 * 16 * 64], unit[64 * 64];
+  const struct ct_network_options options = {.masks = true};
+  struct ct_network_kept kept;
+  ct_device *dev;
+  ct_network *net;
+  struct bed b;
+  bed_make(&b);
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(8, 16, 16, 64)),
+            one = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(64, 1, 1, 64)),
+            map = BED_ADD(&b, "relu", BED_IN(BED_ADD(&b, "conv", BED_IN(in, one)))),
+            mean = BED_ADD(&b, "global_average_pool", BED_IN(map)),
+            weight = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(CLASSES, 64)),
+            labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(8, CLASSES)),
+            rows = BED_ADD(&b, "flatten", BED_IN(mean)),
+            logits = BED_ADD(&b, "linear", BED_IN(rows, weight)),
+            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+  assert_int_equal(ct_graph_set_format(b.g, map, CT_FORMAT_COMPRESSED), map);
+  bed_check(&b);
+  for (size_t i = 0; i < sizeof x / sizeof *x; ++i)
+    x[i] = 1;
+  for (size_t i = 0; i < 64; ++i)
+    unit[i * 64 + i] = 1;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  if (ct_network_create(dev, b.g, &options, &net)) fail_msg("%s", ct_last_error(dev));
+  assert_int_equal(net->compiled.kepts, 1);
+  assert_int_equal(ct_network_write(net, one, unit, sizeof unit / sizeof *unit), CT_OK);
+  assert_int_equal(ct_network_write(net, in, x, sizeof x / sizeof *x), CT_OK);
+  if (ct_network_run(net, CT_TRAINING, 0)) fail_msg("%s", ct_last_error(dev));
+  assert_int_equal(ct_network_kept(net, 0, &kept), CT_OK);
+  assert_true(kept.exact && !kept.beside && kept.values == sizeof x / sizeof *x);
+  assert_true(kept.bytes * 8 > kept.values && kept.bytes * 8 < kept.values * 4 / 3);
+  ct_network_free(net);
+  ct_close(dev);
+  bed_free(&b);
+}
+
+/* ---- Maxima ---- */
+
+enum { SIZE = 9, IMAGES = 3, PIXELS = IMAGES * SIZE * SIZE };
+
+/* One layer of a convolution that changes nothing, a maximum of overlapping windows and one of
+ * others, and what the gradient makes of its weights. Its numbers are whole, and many of them
+ * equal, so HBFP8 has them as they are. */
+static void weights_behind_maxima(enum ct_format format, uint32_t bound, uint32_t mantissa,
+                                  float *w) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  const struct ct_network_options options = {.mantissa = mantissa, .masks = true};
+  float x[PIXELS * 16], unit[16 * 16] = {0}, y[IMAGES * CLASSES] = {0};
+  ct_device *dev;
+  ct_network *net;
+  struct bed b;
+  ct_rng rng = ct_rng_make(35);
+  bed_make(&b);
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(IMAGES, SIZE, SIZE, 16)),
+            one = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(16, 1, 1, 16)),
+            map = BED_ADD(&b, "relu", BED_IN(BED_ADD(&b, "conv", BED_IN(in, one)))),
+            most = BED_ADD(&b, "max_pool", BED_IN(map),
+                           BED_ATTRS({"kernel", 2, {3, 3}}, {"stride", 2, {2, 2}})),
+            last = BED_ADD(&b, "max_pool", BED_IN(most),
+                           BED_ATTRS({"kernel", 2, {2, 2}}, {"stride", 2, {2, 2}})),
+            weight = ct_graph_tensor(b.g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                                  .shape = SHAPE(CLASSES, 64),
+                                                                  .initial = CT_INITIAL_HE}),
+            labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(IMAGES, CLASSES)),
+            logits = BED_ADD(&b, "linear", BED_IN(BED_ADD(&b, "flatten", BED_IN(last)), weight)),
+            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+  if (format != CT_FORMAT_FP32) assert_true(ct_graph_keep(b.g, CT_ROLE_ACTIVATION, format) > 3);
+  bed_check(&b);
+  for (size_t i = 0; i < sizeof x / sizeof *x; ++i)
+    x[i] = mantissa ? (float)ct_rng_below(&rng, 2) : (float)ct_rng_below(&rng, 12) - 6;
+  for (size_t i = 0; i < 16; ++i)
+    unit[i * 16 + i] = 1;
+  for (size_t i = 0; i < IMAGES; ++i)
+    y[i * CLASSES + i] = 1;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  if (ct_network_create(dev, b.g, &options, &net)) fail_msg("%s", ct_last_error(dev));
+  assert_int_equal(net->compiled.kepts > 3, format == CT_FORMAT_COMPRESSED);
+  for (size_t i = 0; bound && i < net->compiled.kepts; ++i)
+    if (!net->compiled.kept[i].whole)
+      assert_int_equal(ct_network_keep_within(net, i, bound), CT_OK);
+  assert_int_equal(ct_network_draw(net, 35), CT_OK);
+  assert_int_equal(ct_network_write(net, one, unit, 16 * 16), CT_OK);
+  assert_int_equal(ct_network_write(net, in, x, sizeof x / sizeof *x), CT_OK);
+  assert_int_equal(ct_network_write(net, labels, y, sizeof y / sizeof *y), CT_OK);
+  assert_int_equal(ct_network_run(net, CT_TRAINING, 0), CT_OK);
+  assert_int_equal(ct_network_read(net, one, w, 16 * 16), CT_OK);
+  assert_memory_not_equal(w, unit, sizeof unit);
+  ct_network_free(net);
+  ct_close(dev);
+  bed_free(&b);
+}
+
+/* Where maxima were is kept exactly, whatever is lost of what they are of. */
+static void test_maxima(void **state) {
+  (void)state;
+  float fp32[16 * 16], w[16 * 16];
+  for (uint32_t mantissa = 0; mantissa <= 2; mantissa += 2) {
+    weights_behind_maxima(CT_FORMAT_FP32, 0, mantissa, fp32);
+    weights_behind_maxima(CT_FORMAT_HBFP8, 0, mantissa, w);
+    assert_memory_equal(w, fp32, sizeof w);
+    weights_behind_maxima(CT_FORMAT_RECOMPUTE, 0, mantissa, w);
+    assert_memory_equal(w, fp32, sizeof w);
+    weights_behind_maxima(CT_FORMAT_COMPRESSED, 145, mantissa, w);
+    assert_memory_equal(w, fp32, sizeof w);
+  }
+}
+
 /* Which state a bound follows is told by who updates the weight, whatever others are called. */
 static void test_follows_what_updates(void **state) {
   static const struct ct_optimise how = {.optimiser = CT_OPTIMISER_ADAM, .schedule = {.rate = 0.1}};
@@ -647,6 +761,8 @@ int main(void) {
                                      cmocka_unit_test(test_same_on_simulated_cores),
                                      cmocka_unit_test(test_rounded_as_said),
                                      cmocka_unit_test(test_masks),
+                                     cmocka_unit_test(test_room_for_masks),
+                                     cmocka_unit_test(test_maxima),
                                      cmocka_unit_test(test_follows_what_updates),
                                      cmocka_unit_test(test_needs_less),
                                      cmocka_unit_test(test_pages),

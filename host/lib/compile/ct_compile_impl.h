@@ -94,7 +94,7 @@ struct ct_net_step {
   /* The tile program: inputs and the values that its operations make (CT_NO_VALUE: none). */
   struct ct_tilewise tile;
   int in[CT_TILE_INS], of[CT_TILE_OPS];
-  /* Values that kernels name: CT_NO_VALUE where there is none. */
+  /* Values that kernels name: CT_NO_VALUE where there is none. Of a maximum, t: where it was. */
   int x, w, y, dx, dy, t, loss;
   struct ct_window_shape window; /* of a convolution, of pooling */
   enum ct_pool_kind pool_kind;

@@ -223,7 +223,10 @@ static void make_again(struct ct_compiler *c, int value, const struct ct_readers
   s->order = r->first - 1;
   for (unsigned k = 0; k < CT_TILE_OPS; ++k)
     s->of[k] = s->of[k] == value ? copy : CT_NO_VALUE;
-  if (s->kind == CT_STEP_POOL) s->y = copy;
+  if (s->kind == CT_STEP_POOL) {
+    s->y = copy;
+    s->t = CT_NO_VALUE;
+  }
   ct_step_makes(c, s, copy);
   memcpy(c->value[copy].need, r->need, sizeof c->value[copy].need);
   if (r->any) c->value[copy].need[any_way(&c->value[value])] = true;
@@ -367,12 +370,12 @@ static void add_derived(struct ct_compiler *c, int value, size_t again) {
   }
 }
 
-/* What nothing is made of but means, as behind a ReLU that only says what it let through, is kept
- * as closely as these. */
+/* What nothing is made of but means or maxima, as behind a ReLU that only says what it let through,
+ * is kept as closely as these. */
 static void add_means(struct ct_compiler *c, int value, struct ct_kept *k) {
   for (size_t i = 0; i < c->steps; ++i) {
     const struct ct_net_step *s = &c->step[i];
-    const bool mean = (s->kind == CT_STEP_POOL && s->pool_kind == CT_POOL_AVERAGE) ||
+    const bool mean = s->kind == CT_STEP_POOL ||
                       (s->kind == CT_STEP_SUM_ROWS && s->sum.segment && !s->sum.squares);
     if (ct_step_is_back(s) || !mean || s->x != value) continue;
     for (const struct ct_kept *y = c->out->kept; y < k; ++y)

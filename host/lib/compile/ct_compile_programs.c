@@ -136,6 +136,7 @@ static struct ct_pool pool_of(const struct ct_compiler *c, const struct ct_net_s
                           .count_pad = s->count_pad,
                           .x = mat(c, s->x),
                           .y = mat(c, s->y),
+                          .places = mat(c, s->t),
                           .dx = mat(c, s->dx),
                           .dy = mat(c, s->dy)};
 }

@@ -200,7 +200,8 @@ static int load(ct_network *n) {
 
 static bool may_share(const ct_network *n, const ct_network *like, bool expected) {
   return like && like->members == 1 && n->members == 1 && like->narrow == n->narrow &&
-         like->kernels == n->kernels && like->masks == n->masks && (!expected || like->shared->expected) &&
+         like->kernels == n->kernels && like->masks == n->masks &&
+         (!expected || like->shared->expected) &&
          ct_compiled_suits(&like->shared->compiled, like->shared->graph, n->graph);
 }
 

@@ -119,7 +119,7 @@ struct ct_network {
   double kept_error;                /* struct ct_network_options.error, .refresh, .bits */
   uint32_t refresh;
   uint32_t page_bits;
-  bool masks; /* struct ct_network_options.masks */
+  bool masks;              /* struct ct_network_options.masks */
   int look_error;          /* of the look at its last run, which has not been told yet */
   struct ct_copies copies; /* that publish for this network; made when needed */
   uint32_t numbered;       /* highest number that a version has had */
