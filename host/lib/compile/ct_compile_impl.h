@@ -42,6 +42,7 @@ struct ct_val {
   bool apart;   /* put together of planes, or some of them: no operand of a tile program that
                    `step` names, but one for those behind it */
   int reshaped; /* of which it has the elements, in rows of another length; or CT_NO_VALUE */
+  int again;    /* which it is again for gradients; or CT_NO_VALUE */
   bool constant;
   float number;
   uint32_t stream, limit; /* GIVEN: a mask of dropout */

@@ -99,7 +99,7 @@ static uint64_t first_page(const struct ct_shared *s) {
 static int open_pages(ct_network *n) {
   struct ct_shared *s = n->shared;
   uint64_t pages;
-  s->page_bits = n->page_bits ? n->page_bits : usual_bits(n);
+  if (!s->page_bits) s->page_bits = usual_bits(n);
   int err = check_pages(n, &pages);
   /* Jobs of a network that is gone may have been left under way. */
   if (!err) err = ct_wait_completed(n->dev, CT_TRAINING, n->dev->pages_until, n->dev->timeout_ms);
