@@ -335,6 +335,7 @@ static void kept_compressed(void **state) {
                                       "compressed:mask:0.1"};
   assert_true(run_bytes("recompute") < run_bytes("hbfp8"));
   assert_true(run_bytes("compressed:0") < 0.7 * run_bytes("hbfp8"));
+  json_t *raw = cli_expect_json("explain resnet8 --train --batch 2 --keep hbfp8 --json -" EMU);
   json_t *root =
       cli_expect_json("explain resnet8 --train --batch 2 --keep compressed:0.1:mask --json -" EMU);
   const json_t *kept = json_object_get(root, "compressed");
@@ -347,6 +348,8 @@ static void kept_compressed(void **state) {
     exact += json_is_true(json_object_get(json_array_get(kept, i), "exact"));
   }
   assert_true(exact > 5);
+  assert_true(cli_number_at(root, "total.macs") == cli_number_at(raw, "total.macs"));
+  json_decref(raw);
   assert_true(cli_number_at(root, "memory.pages_most_bytes") > 0);
   assert_true(cli_number_at(root, "memory.pages_bytes") >=
               cli_number_at(root, "memory.pages_most_bytes"));

@@ -76,6 +76,10 @@ enum ct_step_kind {
   CT_STEP_KIND_COUNT
 };
 
+static inline bool ct_is_product(enum ct_step_kind kind) {
+  return kind == CT_STEP_CONV || kind == CT_STEP_CONV_INPUT || kind == CT_STEP_CONV_WEIGHTS;
+}
+
 /* Operands of operations while a step is built: an input, the product in front, an operation. */
 enum { CT_OPERAND_PRODUCT = 64, CT_OPERAND_OP = 128 };
 

@@ -279,7 +279,7 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   stage->runs = s->runs;
   stage->kept = s->kept;
   stage->looks = s->looks;
-  stage->macs = ct_node_macs(c->g, s->node);
+  stage->macs = ct_is_product(s->kind) ? ct_node_macs(c->g, s->node) : 0;
   ct_step_uses(c, s, count_bytes);
   if (stage->written == 0) { /* nobody reads what it makes: it has no program */
     stage->read = stage->macs = 0;
