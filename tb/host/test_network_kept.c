@@ -484,6 +484,79 @@ static void test_follows_all_or_nothing(void **state) {
   }
 }
 
+/* ---- Groups that gradients read themselves ---- */
+
+static int normalised(struct bed *b, int x, uint32_t channels) {
+  const struct ct_shape c = SHAPE(channels);
+  const int in[5] = {
+      x,
+      ct_graph_tensor(
+          b->g,
+          &(struct ct_new_tensor){.shape = c, .role = CT_ROLE_WEIGHT, .initial = CT_INITIAL_ONES}),
+      bed_tensor(b, CT_ROLE_WEIGHT, c), bed_tensor(b, CT_ROLE_STATE, c),
+      ct_graph_tensor(b->g, &(struct ct_new_tensor){
+                                .shape = c, .role = CT_ROLE_STATE, .initial = CT_INITIAL_ONES})};
+  const int y = BED_ADD(b, "batch_norm_train", .inputs = in, .input_count = 5);
+  assert_true(ct_graph_becomes(b->g, in[3], y + 1) > 0 && ct_graph_becomes(b->g, in[4], y + 2) > 0);
+  return BED_ADD(b, "relu", BED_IN(y));
+}
+
+static int convolved(struct bed *b, int x, uint32_t from, uint32_t to) {
+  const int w = ct_graph_tensor(
+      b->g, &(struct ct_new_tensor){
+                .role = CT_ROLE_WEIGHT, .shape = SHAPE(to, 1, 1, from), .initial = CT_INITIAL_HE});
+  return BED_ADD(b, "conv", BED_IN(x, w));
+}
+
+/* Two layers of images whose pixels are index units as a whole: several in a plane, the last of
+ * which is no quarter of them, or one. */
+static void whole_units(struct bed *b, uint32_t images, uint32_t channels) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  bed_make(b);
+  b->update = true;
+  const int in = bed_tensor(b, CT_ROLE_INPUT, SHAPE(images, 16, 16, 16)),
+            one = normalised(b, convolved(b, in, 16, channels), channels),
+            two = normalised(b, convolved(b, one, channels, 16), 16),
+            rows = BED_ADD(b, "flatten", BED_IN(BED_ADD(b, "global_average_pool", BED_IN(two)))),
+            w = ct_graph_tensor(b->g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                              .shape = SHAPE(CLASSES, 16),
+                                                              .initial = CT_INITIAL_HE}),
+            labels = bed_tensor(b, CT_ROLE_LABEL, SHAPE(images, CLASSES)),
+            logits = BED_ADD(b, "linear", BED_IN(rows, w)),
+            loss = ct_graph_result(b->g, BED_ADD(b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_optimise(b->g, loss, &how), CT_OK);
+  bed_check(b);
+}
+
+/* Bits are those of HBFP8 with K = 0, and the same on all
+ * cores with another. Hardly anything is unpacked. */
+static void test_groups_are_read(void **state) {
+  (void)state;
+  static const char *const uris[] = {"emu:core=16x8", "sim:stall=25", "sim:core=16x8"};
+  static const uint32_t images[] = {1, 6, 9}, channels[] = {40, 8, 16};
+  for (size_t i = 0; i < sizeof images / sizeof *images; ++i) {
+    struct bed b;
+    struct net_bed n;
+    size_t unpack = 0;
+    whole_units(&b, images[i], channels[i]);
+    const uint64_t exact = two_steps(&b, "emu:", CT_FORMAT_HBFP8, 36, 0).digest;
+    assert_true(two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, 36, 0).digest == exact);
+    b.masks = i > 0;
+    const struct outcome want = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, 36, 127);
+    assert_true(want.digest != exact && want.kept >= 2);
+    for (size_t u = 0; u < sizeof uris / sizeof *uris; ++u) {
+      const struct outcome got = two_steps(&b, uris[u], CT_FORMAT_COMPRESSED, 36, 127);
+      assert_true(got.digest == want.digest && got.pages == want.pages);
+    }
+    net_open(&n, &b, "emu:");
+    for (size_t s = 0; s < n.net->compiled.stages; ++s)
+      unpack += !strcmp(n.net->compiled.stage[s].op, "decompressing");
+    assert_int_equal(unpack, b.masks ? 2 : 1); /* the linear layer's input, a mask */
+    net_close(&n);
+    bed_free(&b);
+  }
+}
+
 /* ---- Of one network ---- */
 
 static ct_graph *resnet8(uint32_t batch, enum ct_format format) {
@@ -800,6 +873,7 @@ int main(void) {
                                      cmocka_unit_test(test_maxima),
                                      cmocka_unit_test(test_follows_what_updates),
                                      cmocka_unit_test(test_follows_all_or_nothing),
+                                     cmocka_unit_test(test_groups_are_read),
                                      cmocka_unit_test(test_needs_less),
                                      cmocka_unit_test(test_pages),
                                      cmocka_unit_test(test_bounds),

@@ -50,8 +50,10 @@ struct ct_val {
   unsigned narrow;
   uint32_t whole; /* its numbers are whole, from 0 to that, at most 127: any format has them
                      exactly; 0: they are not */
-  int beside;     /* a value that is kept itself, or made again, by whose numbers this one's are
-                     counted; or CT_NO_VALUE */
+  int index;  /* it has no place: its groups of compressed tiles are read by that; or CT_NO_VALUE */
+  bool frees; /* ... which gives their pages back */
+  int beside; /* a value that is kept itself, or made again, by whose numbers this one's are
+                 counted; or CT_NO_VALUE */
   /* Known at the end: */
   bool need[CT_KEEPS], any; /* any: used by something that takes every way of keeping */
   uint32_t runs;            /* it is read in the last of so many; 0: in none, 1: in each */

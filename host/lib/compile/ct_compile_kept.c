@@ -490,32 +490,105 @@ static int unpack(struct ct_compiler *c, int value, int index, enum ct_keep way,
   return copy;
 }
 
-/* The last one frees. */
-static void choose_freeing(struct ct_compiler *c, int index) {
-  struct ct_net_step *last = NULL;
-  for (size_t i = 0; i < c->steps; ++i) {
-    struct ct_net_step *s = &c->step[i];
-    if (s->kind == CT_STEP_UNPACK && s->x == index && (!last || s->order >= last->order)) last = s;
-  }
-  if (last) last->frees = true;
+/* Words that sixteen tiles of a value take in the scratchpad, in each way of keeping or in one. */
+static uint32_t words_of(const struct ct_compiler *c, int value, bool all) {
+  const struct ct_val *v = &c->value[value];
+  uint32_t words = 0;
+  for (unsigned k = 0; k < CT_KEEPS && (all || !words); ++k)
+    if (v->need[k]) words += k == CT_KEEP_F32 ? CT_F32_TILE_UNITS : CT_TILE;
+  return CT_GROUPS_TILES * words;
 }
 
-/* What makes something again is far in front of other gradients: it unpacks for itself. */
-static void unpack_all(struct ct_compiler *c, int value, int index, enum ct_keep way) {
-  const bool followed = is_followed(c, value);
+enum { OTHER_WORDS = 1024, SHORT = 8 }; /* carriers, rows, sums; operations */
+
+/* Whether a step reads the value tile by tile, in their order, is short, and has room for as much
+ * of it as comes at once, twice: then it may read the groups themselves. */
+static bool reads_groups(const struct ct_compiler *c, const struct ct_net_step *s, int value) {
+  const struct ct_val *v = &c->value[value];
+  uint32_t words = 0;
+  bool reads = s->kind == CT_STEP_TILES && s->tile.ops <= SHORT;
+  for (unsigned i = 0; i < s->tile.ins; ++i) {
+    reads = reads && (s->in[i] != value || s->tile.in[i].spread == CT_SPREAD_NONE);
+    if (s->tile.in[i].spread == CT_SPREAD_NONE) words += words_of(c, s->in[i], false);
+  }
+  for (unsigned i = 0; i < s->tile.ops; ++i)
+    if (s->of[i] != CT_NO_VALUE) words += words_of(c, s->of[i], true);
+  if (s->kind == CT_STEP_SUM_ROWS) {
+    reads = s->x == value && s->t != value && s->w != value && !s->sum.segment;
+    words = words_of(c, value, false) + (s->t == CT_NO_VALUE ? 0 : words_of(c, s->t, false));
+  }
+  const uint64_t units = ct_groups_at_once(ct_tiles(v->rows) * ct_tiles(v->cols));
+  return reads && ct_reads_groups(v->rows) &&
+         2 * units * words + OTHER_WORDS <= c->options->spm_words;
+}
+
+/* Gradients that can read the groups themselves. */
+static void read_groups(struct ct_compiler *c, int value, int index) {
+  for (size_t i = 0; i < c->steps && !c->error; ++i) {
+    struct ct_net_step *s = &c->step[i];
+    if (!ct_step_is_back(s) || !reads_groups(c, s, value) || !reads_instead(s, value, value))
+      continue;
+    const int copy = copy_of(c, value);
+    if (c->error) return;
+    c->value[copy].index = index;
+    reads_instead(&c->step[i], value, copy);
+  }
+}
+
+/* Whether a step reads the groups of an index; what of it then says that it frees them. */
+static bool *frees_of(struct ct_compiler *c, struct ct_net_step *s, int index) {
+  if (s->kind == CT_STEP_UNPACK && s->x == index) return &s->frees;
+  for (size_t i = 0; i < c->values; ++i)
+    if (c->value[i].index == index && reads_instead(s, (int)i, (int)i)) return &c->value[i].frees;
+  return NULL;
+}
+
+/* The last one frees. */
+static void choose_freeing(struct ct_compiler *c, int index) {
+  bool *last = NULL;
+  int order = 0;
+  for (size_t i = 0; i < c->steps; ++i) {
+    bool *frees = frees_of(c, &c->step[i], index);
+    if (!frees || (last && c->step[i].order < order)) continue;
+    last = frees;
+    order = c->step[i].order;
+  }
+  if (last) *last = true;
+}
+
+/* What makes something again is far in front of other gradients: it reads groups, or unpacks for
+ * itself. */
+static void again_from(struct ct_compiler *c, int value, int index, enum ct_keep way,
+                       bool followed) {
   for (size_t i = 0, steps = c->steps; i < steps && !c->error; ++i) {
     if (!makes_again(&c->step[i]) || !reads_instead(&c->step[i], value, CT_PENDING)) continue;
-    const int own = unpack(c, value, index, way, c->step[i].order, c->step[i].node);
+    const int order = c->step[i].order;
+    int own = CT_NO_VALUE;
+    reads_instead(&c->step[i], CT_PENDING, value);
+    if (reads_groups(c, &c->step[i], value)) {
+      own = copy_of(c, value);
+      if (!c->error) c->value[own].index = index;
+    } else {
+      own = unpack(c, value, index, way, order, c->step[i].node);
+    }
     if (c->error) return;
-    reads_instead(&c->step[i], CT_PENDING, own);
+    reads_instead(&c->step[i], value, own);
     if (followed) add_derived(c, value, i);
   }
+}
+
+static void unpack_all(struct ct_compiler *c, int value, int index, enum ct_keep way) {
+  const bool followed = is_followed(c, value);
+  int copy = CT_NO_VALUE;
+  again_from(c, value, index, way, followed);
+  if (c->error || ct_readers_of(c, value).first == CT_FROM_START) return;
+  read_groups(c, value, index);
   const struct ct_readers r = ct_readers_of(c, value);
-  if (r.first == CT_FROM_START || c->error) return;
-  const int copy = unpack(c, value, index, way, r.first, c->step[r.step].node);
-  if (c->error) return;
-  read_instead(c, value, copy);
-  if (!followed) return;
+  if (r.first != CT_FROM_START && !c->error) {
+    copy = unpack(c, value, index, way, r.first, c->step[r.step].node);
+    if (!c->error) read_instead(c, value, copy);
+  }
+  if (!followed || c->error) return;
   add_sums(c, value, copy);
   struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
   if (!c->error && k->sums == 0) add_means(c, value, k);

@@ -11,6 +11,8 @@ static struct ct_mat mat(const struct ct_compiler *c, int value) {
   const struct ct_val *v = &c->value[value];
   m = (struct ct_mat){.rows = v->rows, .cols = v->cols, .narrow = v->narrow};
   memcpy(m.keep, v->keep, sizeof m.keep);
+  if (v->index != CT_NO_VALUE) m.groups = c->value[v->index].keep[CT_KEEP_F32];
+  m.free = v->frees;
   return m;
 }
 
