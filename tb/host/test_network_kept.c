@@ -533,7 +533,7 @@ static void whole_units(struct bed *b, uint32_t images, uint32_t channels) {
 static void test_groups_are_read(void **state) {
   (void)state;
   static const char *const uris[] = {"emu:core=16x8", "sim:stall=25", "sim:core=16x8"};
-  static const uint32_t images[] = {1, 6, 9}, channels[] = {40, 8, 16};
+  static const uint32_t images[] = {1, 5}, channels[] = {40, 16};
   for (size_t i = 0; i < sizeof images / sizeof *images; ++i) {
     struct bed b;
     struct net_bed n;
