@@ -107,6 +107,7 @@ struct ct_network {
   struct ct_compiled compiled; /* the shared one, with this network's numbers of a run */
   unsigned narrow;
   bool kernels;                 /* it is by these, even if it is a perceptron */
+  bool masks;                   /* struct ct_network_options.masks */
   struct ct_network_part *part; /* by stage; programs are the shared ones */
   uint32_t members, selected;
   bool common;                      /* inputs and labels are those of all members */
@@ -118,7 +119,6 @@ struct ct_network {
   uint8_t *bound;                   /* of what is kept compressed, for the next run */
   double kept_error;                /* struct ct_network_options.error, .refresh */
   uint32_t refresh;
-  bool masks;              /* struct ct_network_options.masks */
   int look_error;          /* of the look at its last run, which has not been told yet */
   struct ct_copies copies; /* that publish for this network; made when needed */
   uint32_t numbered;       /* highest number that a version has had */
