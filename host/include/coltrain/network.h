@@ -54,9 +54,11 @@ struct ct_network_options {
                         Then they are neither made nor kept again. NULL: none */
   uint32_t members;  /* networks of this graph, up to 256: struct ct_members; 0: 1 */
   bool shared;       /* inputs and labels are those of all members */
-  uint32_t bits;     /* of a number that is kept compressed, for which there are pages. 12 always
-                        suffice; 0: these if nothing is lost, else as many as `error` is likely to
-                        take. With `like`: those of that one */
+  bool masks;       /* a bit a number says what ReLUs let through beside what is kept compressed, so
+                       that what compressing loses changes none of that */
+  uint32_t bits;    /* of a number that is kept compressed, for which there are pages. 12 always
+                       suffice; 0: these if nothing is lost, else as many as `error` is likely to
+                       take. With `like`: those of that one */
   uint32_t refresh; /* steps from one look at gradients to the next, by which bounds of what is kept
                        compressed are set (docs/compression.md); 0: 50 */
   double error; /* what that may cost, as a part of the momentum: 0.01, say; 0: nothing is lost */
@@ -308,6 +310,8 @@ struct ct_network_kept {
   uint64_t values;    /* numbers, padding to whole tiles included */
   uint64_t bytes;     /* that they took in the last run, index and all; 0: none has ended well */
   uint32_t bound;     /* K: a number is kept to within 2^(K - 134); 0: exactly */
+  bool exact;         /* whole numbers, such as the mask of a ReLU: the bound stays 0 ... */
+  bool beside;        /* ... that stand beside a tensor that is kept: none of their own are saved */
   uintptr_t reserved[4];
 };
 
@@ -316,7 +320,7 @@ struct ct_network_kept {
 int ct_network_kept(ct_network *network, size_t index, struct ct_network_kept *kept);
 
 /* Sets its K, 0 to 254, for runs from now on; with struct ct_network_options.error until the next
- * look at gradients. CT_ERR_ARG, CT_ERR_NOT_FOUND. */
+ * look at gradients. CT_ERR_ARG: such as above 0 for what is kept exactly; CT_ERR_NOT_FOUND. */
 int ct_network_keep_within(ct_network *network, size_t index, uint32_t bound);
 
 #ifdef __cplusplus

@@ -144,6 +144,9 @@ struct ct_kept {
   const char *tensor; /* of the graph; the node that makes it, if it has none */
   int value;          /* of the compiler */
   uint32_t rows, cols;
+  uint32_t
+      whole;   /* its numbers are whole, from 0 to that, and kept exactly; 0: they have a bound */
+  bool beside; /* they stand beside others, whose numbers are counted */
   struct ct_seat index; /* its index units */
   struct ct_kept_sum sum[CT_KEPT_SUMS];
   unsigned sums; /* 0: nothing is known that its bound could follow */
@@ -212,6 +215,7 @@ struct ct_compile_options {
   bool walks;                        /* the device has CT_FEATURE_CONVOLUTION: there are products */
   bool kernels;                      /* perceptrons are like all other graphs */
   bool compress;                     /* the device has CT_FEATURE_COMPRESSION */
+  bool masks;                        /* of gates are kept beside what is compressed */
   bool members;                      /* there are several */
   bool shared;                       /* they share inputs and labels */
   const struct ct_cycles_core *core; /* by whose cycles programs for members are weighed */

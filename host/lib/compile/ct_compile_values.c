@@ -20,14 +20,10 @@ static bool grow(struct ct_compiler *c, void **list, size_t *room, size_t count,
   return true;
 }
 
-static bool is_product(enum ct_step_kind kind) {
-  return kind == CT_STEP_CONV || kind == CT_STEP_CONV_INPUT || kind == CT_STEP_CONV_WEIGHTS;
-}
-
 struct ct_net_step *ct_step_add(struct ct_compiler *c, enum ct_step_kind kind,
                                 const struct ct_gnode *n) {
   if (!grow(c, (void **)&c->step, &c->step_room, c->steps, sizeof *c->step)) return &c->nowhere;
-  if (is_product(kind) && !c->options->walks)
+  if (ct_is_product(kind) && !c->options->walks)
     ct_compile_miss(c, n, "this device has no convolution");
   struct ct_net_step *s = &c->step[c->steps++];
   memset(s, 0, sizeof *s);
@@ -53,7 +49,7 @@ int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols) {
   v->cols = cols;
   v->kind = CT_LAY_MATRIX;
   v->step = v->first = v->last = CT_FROM_START;
-  v->same = v->within = v->reshaped = v->again = CT_NO_VALUE;
+  v->same = v->within = v->reshaped = v->again = v->beside = v->index = CT_NO_VALUE;
   return (int)c->values++;
 }
 

@@ -26,7 +26,8 @@ struct sum {
   uint32_t segment, segments, planes;
   struct source x[SOURCES], less;
   unsigned sources;
-  bool together; /* sixteen segments are loaded at once */
+  bool together;   /* sixteen segments are loaded at once */
+  uint32_t groups; /* x is these, of so many index units at once; 0: it is not */
   uint32_t out[CT_KEEPS];
   uint32_t temp, less_reg, sums, result; /* registers */
   uint32_t loads[SOURCES];
@@ -34,7 +35,8 @@ struct sum {
   uint32_t block_words;                             /* of all sources */
   uint32_t slots, blocks;                           /* loaded by a command */
   /* Under way. */
-  uint32_t plane, first_plane, cols, group, first_group, in_group, row, first_block, some, rows;
+  uint32_t plane, first_plane, cols, group, first_group, in_group, row, first_block, some, rows,
+      units, first_unit;
   struct ct_ref less_row, all, sum_rows;
 };
 
@@ -143,17 +145,20 @@ static void some_blocks(void *kernel, uint32_t pass) {
   struct sum *s = kernel;
   const uint32_t rows = s->rows < CT_TILE ? s->rows : s->some * CT_TILE;
   const uint32_t first = (s->first_block + pass * s->some) * CT_TILE;
+  const bool loaded = s->together || s->groups;
   struct ct_ref slot = s->all, from[SOURCES] = {{.space = 0}};
-  if (!s->together) slot = ct_next(s->v.l, s->words);
+  if (!loaded) slot = ct_next(s->v.l, s->words);
   for (unsigned i = 0; i < s->sources; ++i) {
-    const uint32_t tiles = s->together ? s->segment : s->blocks;
+    const uint32_t tiles = s->together ? s->segment
+                           : s->groups ? s->groups * CT_GROUPS_TILES
+                                       : s->blocks;
     from[i] = ct_behind(slot, s->x[i].at * tiles);
-    if (!s->together) load_rows(s, &s->x[i], s->row + first, rows, from[i]);
+    if (!loaded) load_rows(s, &s->x[i], s->row + first, rows, from[i]);
   }
   struct block block[MOST_BLOCKS] = {{.what = {.space = 0}}};
   for (uint32_t b = 0; b < s->some; ++b) {
     for (unsigned i = 0; i < s->sources; ++i) {
-      const uint32_t row = b * CT_TILE + (s->together ? s->row + first : 0);
+      const uint32_t row = b * CT_TILE + (s->together ? s->row + first : s->groups ? first : 0);
       block[b].words[i] = ct_behind(from[i], words_of_rows(&s->x[i], row));
     }
     block[b].t = temp(s, R_T + b % 2);
@@ -217,12 +222,40 @@ static void finish(struct sum *s) {
               .reg = to, .spm = ct_behind(s->sum_rows, s->in_group * CT_F32_ROW_UNITS), .rows = 1});
 }
 
+/* Index units from one on, and the blocks of the other source. */
+static struct ct_ref load_units(struct sum *s, uint32_t unit, uint32_t units) {
+  const struct ct_ref slot = ct_next(s->v.l, s->words);
+  if (s->sources > 1)
+    load_rows(s, &s->x[1], unit * CT_GROUPS_TILES * CT_TILE, units * CT_GROUPS_TILES * CT_TILE,
+              ct_behind(slot, s->x[1].at * s->groups * CT_GROUPS_TILES));
+  ct_vk_ld_groups(&s->v, ct_tiles_of(s->v.l, s->x[0].tensor, s->plane, 1, unit, units), slot, units,
+                  s->k->x.free);
+  return slot;
+}
+
+/* The next ones are loaded meanwhile. */
+static void all_units(struct sum *s) {
+  const uint32_t all = s->segment / CT_TILE / CT_GROUPS_TILES;
+  struct ct_ref next = load_units(s, 0, ct_min_u32(s->groups, all));
+  for (uint32_t u = 0; u < all; u += s->groups) {
+    const uint32_t units = ct_min_u32(s->groups, all - u), after = u + units;
+    s->all = next;
+    if (after < all) next = load_units(s, after, ct_min_u32(s->groups, all - after));
+    blocks(s, 0, units * CT_GROUPS_TILES / s->blocks, s->blocks, CT_TILE);
+  }
+}
+
 static void segment(void *kernel, uint32_t i) {
   struct sum *s = kernel;
   const uint32_t whole = s->segment / CT_TILE, rest = whole % s->blocks;
   s->in_group = i;
   s->row = (s->together ? i : s->group * CT_TILE + i) * s->segment;
   ct_va(s->v.l, &(struct ct_va){.to = temp(s, R_SUM)});
+  if (s->groups) {
+    all_units(s);
+    finish(s);
+    return;
+  }
   blocks(s, 0, whole / s->blocks, s->blocks, CT_TILE);
   if (rest) blocks(s, whole - rest, 1, rest, CT_TILE);
   if (s->segment % CT_TILE) blocks(s, whole, 1, 1, s->segment % CT_TILE);
@@ -291,13 +324,22 @@ static void all_planes(struct sum *s) {
 
 static void add_source(struct sum *s, const struct ct_mat *m) {
   struct source *x = &s->x[s->sources++];
+  const bool groups = m->groups.reg;
   x->mat = m;
-  ct_vk_keep(m, &x->keep);
-  x->tensor = x->keep == CT_KEEP_F32 ? ct_vk_rows_tensor(&s->v, m, false)
-                                     : ct_vk_tensor(&s->v, m, x->keep, false);
+  x->keep = CT_KEEP_ROWS;
+  if (!groups) ct_vk_keep(m, &x->keep);
+  x->tensor = groups                   ? ct_vk_groups_tensor(&s->v, m)
+              : x->keep == CT_KEEP_F32 ? ct_vk_rows_tensor(&s->v, m, false)
+                                       : ct_vk_tensor(&s->v, m, x->keep, false);
+  s->groups |= groups; /* how many is known later */
   x->at = s->block_words;
   s->block_words += ct_vk_words(x->keep);
   s->together |= x->keep != CT_KEEP_F32 && s->segments > 1 && s->segment % CT_TILE != 0;
+}
+
+static uint32_t blocks_of_slot(const struct sum *s) {
+  if (s->groups) return s->groups * CT_GROUPS_TILES;
+  return s->together ? s->segment : s->blocks;
 }
 
 static void place(struct sum *s, bool lean) {
@@ -330,9 +372,12 @@ static void place(struct sum *s, bool lean) {
   s->slots = !lean && left >= 2 * (uint64_t)s->block_words ? 2 : 1;
   s->blocks = 1;
   if (!lean && left >= (uint64_t)MOST_BLOCKS * s->slots * s->block_words) s->blocks = MOST_BLOCKS;
+  if (s->groups) {
+    s->groups = ct_groups_at_once(ct_tiles(s->k->x.rows));
+    s->slots = 2;
+  }
   if (s->together) s->slots = !lean && left >= 2 * (uint64_t)s->segment * s->block_words ? 2 : 1;
-  s->words =
-      ct_spm_ring(l, "in", s->block_words * (s->together ? s->segment : s->blocks), s->slots);
+  s->words = ct_spm_ring(l, "in", s->block_words * blocks_of_slot(s), s->slots);
 }
 
 static int check(struct sum *s) {
@@ -347,6 +392,8 @@ static int check(struct sum *s) {
     return ct_why(s->v.why, CT_ERR_ARG, "%s: %u rows in segments of %u", s->v.name, k->x.rows,
                   s->segment);
   s->segments = k->x.rows / s->segment;
+  if ((k->x.groups.reg && s->segments > 1) || k->times.groups.reg)
+    return ct_why(s->v.why, CT_ERR_ARG, "%s: groups in segments, or of a factor", s->v.name);
   return ct_vk_check(&s->v, &k->y, "y", s->segments, k->x.cols);
 }
 

@@ -56,6 +56,7 @@ int ct_network_compile(ct_network *n, bool members, bool common, struct ct_compi
       .kernels = n->kernels,
       .walks = walks(n->dev),
       .compress = n->dev->info.features & CT_FEATURE_COMPRESSION,
+      .masks = n->masks,
       .members = members,
       .shared = common,
       .core = &core};
@@ -199,7 +200,8 @@ static int load(ct_network *n) {
 
 static bool may_share(const ct_network *n, const ct_network *like, bool expected) {
   return like && like->members == 1 && n->members == 1 && like->narrow == n->narrow &&
-         like->kernels == n->kernels && (!expected || like->shared->expected) &&
+         like->kernels == n->kernels && like->masks == n->masks &&
+         (!expected || like->shared->expected) &&
          ct_compiled_suits(&like->shared->compiled, like->shared->graph, n->graph);
 }
 
@@ -265,6 +267,7 @@ static int build(ct_network *n, const ct_graph *graph, const struct ct_network_o
   n->kernels = (o && o->kernels) || n->members > 1;
   n->kept_error = o ? o->error : 0;
   n->refresh = o && o->refresh ? o->refresh : REFRESH;
+  n->masks = o && o->masks;
   n->common = o && o->shared;
   n->member = calloc(n->members, sizeof *n->member);
   const ct_network *like = o ? o->like : NULL;

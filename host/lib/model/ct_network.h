@@ -107,6 +107,7 @@ struct ct_network {
   struct ct_compiled compiled; /* the shared one, with this network's numbers of a run */
   unsigned narrow;
   bool kernels;                 /* it is by these, even if it is a perceptron */
+  bool masks;                   /* struct ct_network_options.masks */
   struct ct_network_part *part; /* by stage; programs are the shared ones */
   uint32_t members, selected;
   bool common;                      /* inputs and labels are those of all members */
