@@ -758,7 +758,7 @@ static void host_access(struct bed *b) {
   ct_model_free(m);
 }
 
-enum { WORKS = 60, UPDATE = CT_GRADIENTS_ADD + 1, CANCEL };
+enum { WORKS = 36, UPDATE = CT_GRADIENTS_ADD + 1, CANCEL };
 
 struct any_work {
   int kind, batch; /* an enum ct_gradients or UPDATE */
