@@ -135,10 +135,10 @@ static struct ct_mlp mlp_of(const struct shape *s) {
   return net;
 }
 
-static void same_programs(const struct ct_codes *want, const ct_graph *g, uint32_t window) {
-  const struct ct_compile_options options = {.spm_words = window};
+static void same_programs_by(const struct ct_codes *want, const ct_graph *g,
+                             const struct ct_compile_options *options) {
   struct ct_compiled c;
-  if (ct_compile(g, &options, &c)) fail_msg("%s", c.why);
+  if (ct_compile(g, options, &c)) fail_msg("%s", c.why);
   assert_int_equal(c.stages, 1);
   assert_int_equal(c.stage[0].codes.count, want->count);
   for (size_t i = 0; i < want->count; ++i) {
@@ -147,6 +147,10 @@ static void same_programs(const struct ct_codes *want, const ct_graph *g, uint32
     assert_memory_equal(a->cmd, b->cmd, a->count * sizeof *a->cmd);
   }
   ct_compiled_free(&c);
+}
+
+static void same_programs(const struct ct_codes *want, const ct_graph *g, uint32_t window) {
+  same_programs_by(want, g, &(struct ct_compile_options){.spm_words = window});
 }
 
 /* Those of a model, command by command: so it takes the same cycles, whatever it runs on. */
@@ -173,6 +177,29 @@ static void test_programs_are_those_of_models(void **state) {
     const struct ct_train train = {.net = &net, .batch = s.batch, .spm_words = window};
     assert_int_equal(ct_prog_step(&train, &codes, &work, NULL), CT_OK);
     same_programs(&codes, g, window);
+    ct_codes_free(&codes);
+    ct_graph_free(g);
+  }
+}
+
+/* A model's steps: of more rows than others, and such as keep their gradients. */
+static void test_programs_for_models(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(2);
+  for (unsigned i = 0, draws = (unsigned)ct_tb_draws(12); i < draws; ++i) {
+    const bool many = i % 4 == 3;
+    struct shape s = draw_shape(&rng, many ? 4 : 60);
+    if (many) s.layers = 1, s.batch = 4097 + ct_rng_below(&rng, 2000);
+    const struct ct_mlp net = mlp_of(&s);
+    const struct ct_compile_options options = {
+        .spm_words = SPM, .model = true, .gradients = (enum ct_gradients)(i % 3)};
+    const struct ct_train train = {
+        .net = &net, .batch = s.batch, .spm_words = SPM, .gradients = options.gradients};
+    struct ct_codes codes;
+    uint64_t work;
+    ct_graph *g = trained_without_logits(&s, &kSgd);
+    assert_int_equal(ct_prog_step(&train, &codes, &work, NULL), CT_OK);
+    same_programs_by(&codes, g, &options);
     ct_codes_free(&codes);
     ct_graph_free(g);
   }
@@ -1209,6 +1236,7 @@ static void test_tensors_that_are_read(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs_are_those_of_models),
+                                     cmocka_unit_test(test_programs_for_models),
                                      cmocka_unit_test(test_what_is_no_perceptron),
                                      cmocka_unit_test(test_ways_to_train),
                                      cmocka_unit_test(test_bytes_of_a_model),

@@ -31,6 +31,7 @@ enum {
   CT_EXTERNALS = 12,
   CT_SCALARS = 10,
   CT_ARG_SCALAR = CT_ARG_FIRST + CT_EXTERNALS,
+  CT_ARG_STATE,          /* a region of models, no argument */
   CT_MEMBERS_AT_ONCE = 8 /* of a job, at most */
 };
 
@@ -214,6 +215,11 @@ struct ct_compile_options {
   bool members;                      /* there are several */
   bool shared;                       /* they share inputs and labels */
   const struct ct_cycles_core *core; /* by whose cycles programs for members are weighed */
+
+  /* A model: it is a perceptron, of any batch, or refused; and its state, or what its steps keep of
+   * gradients, is a region of its own. */
+  bool model;
+  enum ct_gradients gradients; /* of its steps */
 };
 
 /* A graph that was checked; it must stay while the result is used. What cannot be compiled is
@@ -222,6 +228,10 @@ struct ct_compile_options {
 int ct_compile(const ct_graph *graph, const struct ct_compile_options *options,
                struct ct_compiled *compiled);
 void ct_compiled_free(struct ct_compiled *compiled);
+
+/* Externals of a perceptron's answers and of its steps, in their order; of steps logits follow. */
+enum { CT_MLP_X, CT_MLP_LOGITS };
+enum { CT_MLP_Y = 1, CT_MLP_LOSS };
 
 /* Where a layer of a perceptron lies behind one address: image, and from unit `state` on the state
  * (0: there is none). */

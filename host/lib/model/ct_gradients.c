@@ -116,13 +116,32 @@ static int check_apply(ct_model *m, const struct ct_apply *apply) {
 }
 
 static struct ct_job apply_job(const ct_model *m, const struct ct_apply *apply) {
+  const struct ct_rates *rates = apply->rates ? apply->rates : &m->training.rates;
   struct ct_job job = {.user = apply->user};
   job.args[CT_APPLY_GRADIENTS - 1] = ct_units_of(m->live->gradients);
   job.args[CT_APPLY_SCALE - 1] = ct_bits_of(apply->scale) ? ct_bits_of(apply->scale) : CT_FP_ONE;
   job.args[CT_APPLY_IMAGE - 1] = ct_units_of(m->live->image);
   job.args[CT_APPLY_STATE - 1] = ct_units_of(m->live->state);
-  ct_rates_put(&job, apply->rates ? apply->rates : &m->training.rates);
+  job.args[CT_TRAIN_MU - 1] = ct_bits_of(rates->momentum);
+  job.args[CT_TRAIN_NEG_LR - 1] = ct_bits_of(-rates->lr);
+  job.args[CT_TRAIN_WD - 1] = ct_bits_of(rates->weight_decay);
   return job;
+}
+
+static int submit(ct_model *m, const struct ct_apply *apply, struct ct_work *work, uint64_t *tag) {
+  const struct ct_programs *p = &m->apply;
+  const struct ct_job like = apply_job(m, apply);
+  struct ct_job *jobs = malloc(p->count * sizeof *jobs);
+  if (!jobs) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the jobs of an update");
+  for (size_t i = 0; i < p->count; ++i) {
+    jobs[i] = like;
+    jobs[i].program = p->of[i];
+  }
+  work->job = jobs;
+  work->jobs = (unsigned)p->count;
+  const int err = ct_submit_work(m->dev, work, tag);
+  free(jobs);
+  return err;
 }
 
 int ct_model_apply_submit(ct_model *m, const struct ct_apply *apply, uint64_t *tag) {
@@ -131,11 +150,14 @@ int ct_model_apply_submit(ct_model *m, const struct ct_apply *apply, uint64_t *t
   if (err) return err;
   if (!apply) apply = &usual;
   err = check_apply(m, apply);
-  struct ct_work work = {.kind = CT_EVENT_APPLY, .done = applied, .arg = m->live};
+  struct ct_work work = {.queue = CT_TRAINING,
+                         .kind = CT_EVENT_APPLY,
+                         .cycle = CT_NO_CYCLE,
+                         .done = applied,
+                         .arg = m->live};
   if (!err) err = ct_gradients_follow(m, &work.chained);
   if (err) return err;
-  const struct ct_job job = apply_job(m, apply);
-  err = ct_programs_submit(m->dev, &m->apply, &job, &work, tag);
+  err = submit(m, apply, &work, tag);
   if (err) return err;
   ct_weights_take(m->live, CT_WEIGHTS_WRITTEN);
   ct_gradients_take(m);

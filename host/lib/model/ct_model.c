@@ -275,7 +275,7 @@ void ct_model_free(ct_model *m) {
   ct_plans_end(m);
   ct_programs_free(&m->apply);
   for (unsigned i = 0; i < CT_INFER_ROWS_MAX; ++i)
-    ct_program_free(m->infer[i]);
+    ct_network_free(m->answers[i]);
   for (unsigned q = 0; q < CT_QUEUES && m->dev->queues; ++q) /* when jobs so far have ended */
     ct_give_back_after(m->dev, m->work[q], (enum ct_queue)q, CT_ERR_DEVICE);
   ct_weights_orphan(m->live);
