@@ -191,10 +191,11 @@ static void test_programs_for_models(void **state) {
     struct shape s = draw_shape(&rng, many ? 4 : 60);
     if (many) s.layers = 1, s.batch = 4097 + ct_rng_below(&rng, 2000);
     const struct ct_mlp net = mlp_of(&s);
-    const struct ct_compile_options options = {
-        .spm_words = SPM, .model = true, .gradients = (enum ct_gradients)(i % 3)};
+    const enum ct_gradients gradients = (enum ct_gradients)(i % 3);
+    const struct ct_compile_options options = {.spm_words = SPM,
+                                               .model = (enum ct_model_job)(CT_MODEL_RUN + i % 3)};
     const struct ct_train train = {
-        .net = &net, .batch = s.batch, .spm_words = SPM, .gradients = options.gradients};
+        .net = &net, .batch = s.batch, .spm_words = SPM, .gradients = gradients};
     struct ct_codes codes;
     uint64_t work;
     ct_graph *g = trained_without_logits(&s, &kSgd);

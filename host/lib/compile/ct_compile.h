@@ -206,6 +206,16 @@ struct ct_compiled {
   char *why; /* after a failure: a sentence as long as it has to be; NULL: no memory for it */
 };
 
+/* What a graph is for a model (ct_model_create()): a perceptron, of any batch, or refused. Its
+ * state, or what its steps keep of gradients, is a region of its own. */
+enum ct_model_job {
+  CT_MODEL_NONE,  /* it is of no model */
+  CT_MODEL_RUN,   /* answers, or steps that update */
+  CT_MODEL_SET,   /* steps that leave gradients ... */
+  CT_MODEL_ADD,   /* ... or add to those that are there */
+  CT_MODEL_UPDATE /* of a step, the update by these, which are in r2, each times CT_APPLY_SCALE */
+};
+
 struct ct_compile_options {
   uint32_t spm_words;                /* of the window */
   unsigned narrow;                   /* HBFP has mantissas of 8 - narrow bits */
@@ -215,11 +225,7 @@ struct ct_compile_options {
   bool members;                      /* there are several */
   bool shared;                       /* they share inputs and labels */
   const struct ct_cycles_core *core; /* by whose cycles programs for members are weighed */
-
-  /* A model: it is a perceptron, of any batch, or refused; and its state, or what its steps keep of
-   * gradients, is a region of its own. */
-  bool model;
-  enum ct_gradients gradients; /* of its steps */
+  enum ct_model_job model;
 };
 
 /* A graph that was checked; it must stay while the result is used. What cannot be compiled is

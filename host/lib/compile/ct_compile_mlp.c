@@ -199,15 +199,16 @@ static void lay_loss(struct whole *w) {
     argument(w, CT_TRAIN_LOSS, CT_ARG_ARENA, w->c->out->arena++);
 }
 
-static void set_rates(struct whole *w) {
-  const struct ct_perceptron *p = w->p;
+/* What changes, and by which numbers. */
+static void lay_update(struct whole *w) {
   const ct_graph *g = w->c->g;
-  const struct ct_gnode *update = g->node[g->tensor[g->tensor[p->w[0]]->becomes]->node];
+  const struct ct_gnode *update = g->node[g->tensor[g->tensor[w->p->w[0]]->becomes]->node];
+  argument(w, CT_TRAIN_IMAGE, CT_ARG_LASTING, 0);
+  argument(w, CT_TRAIN_STATE, w->state ? CT_ARG_LASTING : CT_ARG_STATE, w->state);
   ct_scalar_in(w->c, CT_SCALAR_MINUS_RATE, update, CT_TRAIN_NEG_LR);
   ct_scalar_in(w->c, CT_SCALAR_MOMENTUM, update, CT_TRAIN_MU);
   ct_scalar_in(w->c, CT_SCALAR_DECAY, update, CT_TRAIN_WD);
-  w->c->out->argument[CT_TRAIN_INV - 1] =
-      (struct ct_argument){.kind = CT_ARGUMENT_INVERSE, .at = p->batch};
+  w->c->out->args = CT_TRAIN_LOGITS;
 }
 
 static void lay_step(struct whole *w) {
@@ -215,21 +216,37 @@ static void lay_step(struct whole *w) {
   const uint32_t classes = p->width[p->layers];
   argument(w, CT_TRAIN_X, lay_tiles(w, p->x, p->width[0], CT_KEEP_SQUARE), 0);
   argument(w, CT_TRAIN_Y, lay_tiles(w, p->y, classes, CT_KEEP_SQUARE), 0);
-  argument(w, CT_TRAIN_IMAGE, CT_ARG_LASTING, 0);
-  argument(w, CT_TRAIN_STATE, w->state ? CT_ARG_LASTING : CT_ARG_STATE, w->state);
   argument(w, CT_TRAIN_WORK, CT_ARG_ARENA, 0);
   lay_loss(w);
   if (!p->quiet) argument(w, CT_TRAIN_LOGITS, lay_tiles(w, p->logits, classes, CT_KEEP_F32), 0);
-  set_rates(w);
-  w->c->out->args = CT_TRAIN_LOGITS;
+  w->c->out->argument[CT_TRAIN_INV - 1] =
+      (struct ct_argument){.kind = CT_ARGUMENT_INVERSE, .at = p->batch};
+  lay_update(w);
+}
+
+/* From gradients. */
+static void lay_apply(struct whole *w) {
+  argument(w, CT_APPLY_GRADIENTS, CT_ARG_ARENA, 0);
+  lay_update(w);
+}
+
+static bool applies(const struct whole *w) {
+  return w->c->options->model == CT_MODEL_UPDATE;
+}
+
+static enum ct_gradients gradients_of(enum ct_model_job job) {
+  if (job == CT_MODEL_SET) return CT_GRADIENTS_SET;
+  return job == CT_MODEL_ADD ? CT_GRADIENTS_ADD : CT_GRADIENTS_NONE;
 }
 
 static int make_step(struct whole *w, struct ct_codes *codes) {
+  const struct ct_compile_options *o = w->c->options;
   const struct ct_train shape = {.net = &w->net,
                                  .batch = w->p->batch,
-                                 .spm_words = w->c->options->spm_words,
-                                 .gradients = w->c->options->gradients,
+                                 .spm_words = o->spm_words,
+                                 .gradients = gradients_of(o->model),
                                  .logits = !w->p->quiet};
+  if (applies(w)) return ct_prog_apply(&w->net, o->spm_words, codes, &w->why);
   return ct_prog_step(&shape, codes, &w->work, &w->why);
 }
 
@@ -268,7 +285,9 @@ static void make_stage(struct whole *w, struct ct_codes *codes) {
   o->stage->codes = *codes;
   o->arena = w->work;
   lay_model(w);
-  if (w->p->trains)
+  if (applies(w))
+    lay_apply(w);
+  else if (w->p->trains)
     lay_step(w);
   else
     lay_answers(w);

@@ -7,7 +7,8 @@
 
 /* What answers that many rows, made when it is first needed. */
 static int find_answers(ct_model *m, size_t rows) {
-  const struct ct_model_part part = {.dev = m->dev, .net = &m->net, .rows = (uint32_t)rows};
+  const struct ct_model_part part = {
+      .dev = m->dev, .net = &m->net, .rows = (uint32_t)rows, .job = CT_MODEL_RUN};
   ct_network **n = &m->answers[rows - 1];
   return *n ? CT_OK : ct_model_compile(&part, n);
 }

@@ -273,7 +273,7 @@ void ct_model_free(ct_model *m) {
   ct_follower_end(&m->follower);
   ct_program_free(m->copy);
   ct_plans_end(m);
-  ct_programs_free(&m->apply);
+  ct_network_free(m->apply);
   for (unsigned i = 0; i < CT_INFER_ROWS_MAX; ++i)
     ct_network_free(m->answers[i]);
   for (unsigned q = 0; q < CT_QUEUES && m->dev->queues; ++q) /* when jobs so far have ended */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "coltrain/network.h"
+#include "ct_compile.h"
 #include "ct_fixed.h"
 #include "ct_prog.h"
 #include "ct_queue.h"
@@ -122,8 +123,8 @@ struct ct_model {
   ct_network *answers[CT_INFER_ROWS_MAX]; /* guests, by rows - 1; made when needed */
   uint64_t work[CT_QUEUES];               /* addresses of their workspace; 0: not needed so far */
   ct_program *copy;
-  struct ct_programs apply; /* as gradients of `live` */
-  uint32_t numbered;        /* highest number that a version has had */
+  ct_network *apply; /* a guest; there when gradients of `live` are */
+  uint32_t numbered; /* highest number that a version has had */
   struct ct_follower follower;
 };
 
@@ -174,7 +175,7 @@ struct ct_model_part {
   const struct ct_mlp *net;
   uint32_t rows;
   bool trains;
-  enum ct_gradients gradients; /* of steps */
+  enum ct_model_job job;
 };
 int ct_model_compile(const struct ct_model_part *part, ct_network **network);
 

@@ -14,7 +14,7 @@ int ct_model_compile(const struct ct_model_part *part, ct_network **network) {
   memcpy(p.width, part->net->width, sizeof p.width);
   int err = ct_graph_perceptron_make(&p, &graph);
   if (err) return ct_fail(part->dev, err, "no graph of the model: %s", ct_strerror(err));
-  err = ct_network_make_guest(part->dev, graph, part->gradients, network);
+  err = ct_network_make_guest(part->dev, graph, part->job, network);
   ct_graph_free(graph);
   return err;
 }

@@ -55,7 +55,6 @@ int ct_network_compile(ct_network *n, bool members, bool common, struct ct_compi
       .narrow = n->narrow,
       .kernels = n->kernels,
       .model = n->guest,
-      .gradients = n->gradients,
       .walks = walks(n->dev),
       .compress = n->dev->info.features & CT_FEATURE_COMPRESSION,
       .members = members,
@@ -348,12 +347,12 @@ int ct_network_make(ct_device *dev, const ct_graph *graph, const struct ct_netwo
   return build_or_free(n, graph, options, network);
 }
 
-int ct_network_make_guest(ct_device *dev, const ct_graph *graph, enum ct_gradients gradients,
+int ct_network_make_guest(ct_device *dev, const ct_graph *graph, enum ct_model_job job,
                           ct_network **network) {
   ct_network *n = open_network(dev);
   if (!n) return CT_ERR_MEMORY;
-  n->bare = n->guest = true;
-  n->gradients = gradients;
+  n->bare = true;
+  n->guest = job;
   return build_or_free(n, graph, NULL, network);
 }
 

@@ -116,8 +116,7 @@ struct ct_network {
   struct ct_regions own;            /* of the selected one, but for the arena */
   struct ct_rank *rank;             /* where what lasts is; NULL: it has memory of its own */
   bool bare;                        /* it has no inputs and outputs of its own: frames alone */
-  bool guest;                       /* it has no memory at all: see ct_network_make_guest() */
-  enum ct_gradients gradients;      /* what steps of a guest do with theirs */
+  enum ct_model_job guest;          /* it has no memory at all: see ct_network_make_guest() */
   uint8_t *bound;                   /* of what is kept compressed, for the next run */
   double kept_error;                /* struct ct_network_options.error, .refresh */
   uint32_t refresh;
@@ -190,7 +189,7 @@ int ct_network_make(ct_device *dev, const ct_graph *graph, const struct ct_netwo
                     bool bare, ct_network **network);
 /* The programs of a model's answers or steps, by a graph that is a perceptron, whatever its rows:
  * CT_ERR_NO_SPACE where these have no room. Each run says where everything lies. */
-int ct_network_make_guest(ct_device *dev, const ct_graph *graph, enum ct_gradients gradients,
+int ct_network_make_guest(ct_device *dev, const ct_graph *graph, enum ct_model_job job,
                           ct_network **network);
 /* CT_OK, or CT_ERR_UNSUPPORTED: it has no frame of its own. */
 int ct_network_has_frame(ct_network *n);

@@ -113,11 +113,14 @@ void ct_plans_end(ct_model *m) {
 
 /* Adds a kind of step, and finds room for a workspace, if it needs one. */
 static int add_step(struct ct_plan *p, enum ct_gradients gradients) {
+  static const enum ct_model_job job[CT_STEP_KINDS] = {[CT_GRADIENTS_NONE] = CT_MODEL_RUN,
+                                                       [CT_GRADIENTS_SET] = CT_MODEL_SET,
+                                                       [CT_GRADIENTS_ADD] = CT_MODEL_ADD};
   const struct ct_model_part part = {.dev = p->dev,
                                      .net = &p->model->net,
                                      .rows = p->batch,
                                      .trains = true,
-                                     .gradients = gradients};
+                                     .job = job[gradients]};
   int err = ct_model_compile(&part, &p->step[gradients]);
   if (err) return err;
   const uint64_t units = p->step[gradients]->compiled.arena;
