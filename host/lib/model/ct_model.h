@@ -122,9 +122,9 @@ struct ct_model {
   struct ct_plan *plans;                  /* all that are there */
   ct_network *answers[CT_INFER_ROWS_MAX]; /* guests, by rows - 1; made when needed */
   uint64_t work[CT_QUEUES];               /* addresses of their workspace; 0: not needed so far */
-  ct_program *copy;
-  ct_network *apply; /* a guest; there when gradients of `live` are */
-  uint32_t numbered; /* highest number that a version has had */
+  struct ct_programs copies;              /* by which versions are made */
+  ct_network *apply;                      /* a guest; there when gradients of `live` are */
+  uint32_t numbered;                      /* highest number that a version has had */
   struct ct_follower follower;
 };
 
@@ -139,6 +139,22 @@ static inline uint64_t ct_image_bytes(const struct ct_mlp *net) {
 int ct_weights_make(ct_device *dev, uint64_t bytes, ct_weights **weights);
 /* The same for a model of these widths. */
 int ct_weights_make_for(ct_device *dev, const struct ct_mlp *net, ct_weights **weights);
+
+/* A version that is made on the device, in a work of the training queue: by copies of what is at
+ * `from`, and jobs behind these, which may be none. Whoever is called at its end drops the version.
+ */
+struct ct_publishing {
+  ct_weights *weights;
+  uint64_t from;
+  const struct ct_programs *copies;
+  const struct ct_job *then;
+  size_t jobs;
+  uint32_t *numbered; /* highest number that a version has had */
+  void *user;
+  void (*done)(void *arg, const struct ct_event *event);
+  void *arg;
+};
+int ct_publish(const struct ct_publishing *p, uint64_t *tag);
 
 /* A complete version of what ct_weights_read() gave, which must have so many bytes; of what, and
  * its number, are the caller's to say. */

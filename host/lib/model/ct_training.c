@@ -12,6 +12,8 @@
 #include "ct_network.h"
 #include "ct_num.h"
 
+enum { LARGEST_BATCH = 65536 }; /* that any program could be made for */
+
 /* ---- Rates --------------------------------------------------------------------------------- */
 
 /* A rate that makes sense: a number from 0 to most. By its bits, as the environment is the caller's
@@ -194,6 +196,9 @@ int ct_model_training(ct_model *m, const struct ct_training *training) {
   if (err) return err;
   if (!(m->dev->info.features & CT_FEATURE_TRAINING))
     return ct_fail(m->dev, CT_ERR_UNSUPPORTED, "this device cannot train");
+  if (training->batch < 1) return ct_fail(m->dev, CT_ERR_ARG, "a batch has at least one row");
+  if (training->batch > LARGEST_BATCH)
+    return ct_fail(m->dev, CT_ERR_NO_SPACE, "a batch of %u rows is too large", training->batch);
   err = change_plan(m, training);
   if (!err) m->training = *training;
   return err;
