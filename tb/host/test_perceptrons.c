@@ -1144,6 +1144,60 @@ static void test_files(void **state) {
   check_file(true);
 }
 
+/* A model's file, before any training or in the middle of it, is a network's, too, and that goes
+ * on from there with the same bits. */
+static void go_on_from_a_model(bool trained_before) {
+  char path[] = "/tmp/ct_perceptronXXXXXX";
+  ct_rng rng = ct_rng_make(9);
+  ct_device *dev;
+  ct_network *n;
+  struct ct_network_info info;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  const int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  close(fd);
+  ct_model *m = make_model(dev, &kSmall);
+  const struct numbers d = draw_numbers(&kSmall, &rng);
+  const struct ct_training how = {
+      .batch = kSmall.batch, .rates = {.lr = kRate, .momentum = kMomentum, .weight_decay = kDecay}};
+  float want[64], loss;
+  if (trained_before) ok(dev, ct_model_training(m, &how));
+  for (int i = 0; i < 3 && trained_before; ++i)
+    ok(dev, ct_model_step(m, d.x, d.label, &loss));
+  ct_model_set_epochs(m, 4);
+  ok(dev, ct_model_save(m, path));
+  ok(dev, ct_network_load(dev, path, NULL, &n));
+  ok(dev, ct_network_info(n, &info));
+  assert_true(info.seed == 7 && info.steps == 3 * trained_before && info.epochs == 4);
+  assert_true(info.changes == trained_before && ct_network_stages(n) == 1);
+  put_in(dev, n, "x", d.x);
+  if (trained_before) {
+    same_layers(dev, m, n, &kSmall);
+    put_in(dev, n, "y", d.y);
+    for (uint64_t step = 3; step < 5; ++step) {
+      ok(dev, ct_model_step(m, d.x, d.label, &loss));
+      ok(dev, ct_network_run(n, CT_TRAINING, step));
+      same_tensor(dev, n, "loss", &loss);
+    }
+    same_layers(dev, m, n, &kSmall);
+  } else {
+    ok(dev, ct_network_run(n, CT_INFERENCE, 0));
+    ok(dev, ct_model_infer(m, NULL, d.x, 1, want));
+    same_tensor(dev, n, "logits", want);
+  }
+  ct_network_free(n);
+  ct_model_free(m);
+  free_numbers(&d);
+  ct_close(dev);
+  unlink(path);
+}
+
+static void test_files_of_models(void **state) {
+  (void)state;
+  go_on_from_a_model(false);
+  go_on_from_a_model(true);
+}
+
 /* Weights of one device on another; several runs under way, each with its frame. */
 static void test_frames_and_weights(void **state) {
   (void)state;
@@ -1253,6 +1307,7 @@ int main(void) {
                                      cmocka_unit_test(test_versions_take_no_longer),
                                      cmocka_unit_test(test_images),
                                      cmocka_unit_test(test_files),
+                                     cmocka_unit_test(test_files_of_models),
                                      cmocka_unit_test(test_frames_and_weights),
                                      cmocka_unit_test(test_tensors_that_are_read)};
   return cmocka_run_group_tests(tests, NULL, NULL);

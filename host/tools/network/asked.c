@@ -87,11 +87,6 @@ static int describe(struct asked *a) {
 }
 
 static int load(struct asked *a) {
-  if (!learn_holds_network(a->model))
-    return cli_fail(
-        "%s holds no network of layers: those are written by train --save, and a "
-        "perceptron is given by its widths",
-        a->model);
   const int rc = ct_network_load(a->dev, a->model, NULL, &a->file);
   if (rc < 0) return cli_fail_device(a->dev, rc, "the network cannot be loaded");
   a->graph = ct_network_graph(a->file);
