@@ -214,9 +214,10 @@ int ct_kernel_pool_back(const struct ct_pool *k, const struct ct_room *room, str
 /* y (one row) = scale * the sum of x's rows; with `times`, of x's rows times those of `times`,
  * with `less`, x less that row first; with `squares`, of squares. Sums are made group by group in
  * ascending order, then over the 16 rows by halving: 8, 4, 2, 1. With segments (images of `segment`
- * rows), y has a row for each. */
+ * rows), y has a row for each. Without them `too`, a row, may be scale * the sum of the rows of
+ * `times`, made in the same pass. */
 struct ct_sum_rows {
-  struct ct_mat x, times, less, y; /* rows 0: left out */
+  struct ct_mat x, times, less, y, too; /* rows 0: left out */
   bool squares;
   uint32_t segment; /* 0: all rows together */
   float scale;
