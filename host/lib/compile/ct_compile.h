@@ -92,9 +92,9 @@ enum ct_scalar_kind {
   CT_SCALAR_KINDS
 };
 struct ct_scalar {
-  enum ct_scalar_kind kind;
-  struct ct_schedule schedule;
   double value; /* of the kind: beta, momentum, ... */
+  struct ct_schedule schedule;
+  enum ct_scalar_kind kind;
   uint32_t runs;
   unsigned reg;
   uint32_t node; /* of the graph: whose it is, of several that share it the first */
