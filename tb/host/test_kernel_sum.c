@@ -29,7 +29,7 @@ static struct ct_mat filled(struct kbed *b, uint32_t rows, uint32_t cols, uint32
 /* ---- Sums ---- */
 
 struct values {
-  uint32_t x[MOST], times[MOST], less[70], column[300], want[MOST], too[70];
+  uint32_t x[MOST], times[MOST], less[70], column[300], want[MOST], too[300];
 };
 
 static uint32_t term(const struct ct_sum_rows *k, const struct values *v, uint32_t row,
@@ -140,6 +140,16 @@ static uint32_t sum_of_row(const struct ct_sum_cols *k, const struct values *v, 
   return ct_fp_mul(sum[0], kb_bits(k->scale));
 }
 
+static void sum_cols_too(const struct ct_sum_cols *k, struct values *v) {
+  const struct ct_sum_cols alone = {.x = k->times, .scale = k->scale};
+  struct values *of = calloc(1, sizeof *of);
+  assert_non_null(of);
+  memcpy(of->x, v->times, sizeof of->x);
+  for (uint32_t r = 0; r < k->x.rows; ++r)
+    v->too[r] = sum_of_row(&alone, of, r);
+  free(of);
+}
+
 static void check_cols(struct kbed *b, struct values *v) {
   struct ct_sum_cols k = {.squares = ct_rng_percent(&b->rng, 30),
                           .scale = ct_rng_percent(&b->rng, 50) ? 1 : some_number(&b->rng)};
@@ -154,11 +164,16 @@ static void check_cols(struct kbed *b, struct values *v) {
   k.y.narrow = ct_rng_below(&b->rng, 7);
   for (uint32_t r = 0; r < rows; ++r)
     v->want[r] = sum_of_row(&k, v, r);
+  if (k.times.rows && ct_rng_percent(&b->rng, 70)) {
+    k.too = kb_mat(b, rows, 1, 1 + ct_rng_below(&b->rng, 7), true);
+    sum_cols_too(&k, v);
+  }
   const uint32_t window = 400 + ct_rng_below(&b->rng, 600);
   const struct ct_room room = kb_room(window);
   if (ct_kernel_sum_cols(&k, &room, &codes, &(struct ct_why){why, sizeof why})) fail_msg("%s", why);
   kb_run(b, &codes, window);
   kb_check(b, &k.y, v->want, "sums of columns");
+  if (k.too.rows) kb_check(b, &k.too, v->too, "sums of the factor's columns");
 }
 
 static void test_columns(void **state) {

@@ -219,8 +219,7 @@ struct ct_sum_of {
 };
 /* One that is made already is not made again. */
 int ct_value_sum(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_sum_of *what);
-/* The same, over rows, and *too, the sum of what->times, in one pass with it if that is not there.
- */
+/* The same, not of segments, and *too, the sum of what->times, in one pass if neither is there. */
 int ct_value_sums(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_sum_of *what,
                   int *too);
 

@@ -164,6 +164,7 @@ static int sums(struct ct_compiler *c, const struct ct_net_step *s, struct ct_ta
                                   .times = mat(c, s->t),
                                   .less = mat(c, s->w),
                                   .y = mat(c, s->y),
+                                  .too = mat(c, s->dx),
                                   .squares = s->sum.squares,
                                   .scale = s->sum.scale};
     return ct_kernel_sum_cols(&k, &t->room, t->codes, &t->why);

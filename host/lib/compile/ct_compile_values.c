@@ -214,22 +214,27 @@ static bool sums(const struct ct_net_step *s, const struct ct_sum_of *what) {
 
 /* One that is made already, maybe beside another; CT_NO_VALUE. */
 static int find_sum(const struct ct_compiler *c, const struct ct_sum_of *what) {
-  const bool plain = what->less == CT_NO_VALUE && what->times == CT_NO_VALUE && !what->squares &&
-                     !what->segment && !what->cols;
+  const enum ct_step_kind kind = what->cols ? CT_STEP_SUM_COLS : CT_STEP_SUM_ROWS;
+  const bool plain =
+      what->less == CT_NO_VALUE && what->times == CT_NO_VALUE && !what->squares && !what->segment;
   for (size_t i = 0; i < c->steps; ++i) {
     const struct ct_net_step *s = &c->step[i];
     if (sums(s, what)) return s->y;
-    const bool beside = plain && s->kind == CT_STEP_SUM_ROWS && s->dx != CT_NO_VALUE;
+    const bool beside = plain && s->kind == kind && s->dx != CT_NO_VALUE;
     if (beside && s->t == what->x && s->sum.scale == what->scale) return s->dx;
   }
   return CT_NO_VALUE;
 }
 
+static int new_sum(struct ct_compiler *c, const struct ct_sum_of *what) {
+  const uint32_t rows = c->value[what->x].rows, cols = c->value[what->x].cols;
+  return what->cols ? ct_value_new(c, rows, 1)
+                    : ct_value_new(c, what->segment ? rows / what->segment : 1, cols);
+}
+
 static int make_sum(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_sum_of *what,
                     struct ct_net_step **step) {
-  const uint32_t rows = c->value[what->x].rows, cols = c->value[what->x].cols;
-  const int y = what->cols ? ct_value_new(c, rows, 1)
-                           : ct_value_new(c, what->segment ? rows / what->segment : 1, cols);
+  const int y = new_sum(c, what);
   struct ct_net_step *s = ct_step_add(c, what->cols ? CT_STEP_SUM_COLS : CT_STEP_SUM_ROWS, n);
   s->x = what->x;
   s->w = what->less;
@@ -250,8 +255,11 @@ int ct_value_sum(struct ct_compiler *c, const struct ct_gnode *n, const struct c
 
 int ct_value_sums(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_sum_of *what,
                   int *too) {
-  const struct ct_sum_of alone = {
-      .x = what->times, .less = CT_NO_VALUE, .times = CT_NO_VALUE, .scale = what->scale};
+  const struct ct_sum_of alone = {.x = what->times,
+                                  .less = CT_NO_VALUE,
+                                  .times = CT_NO_VALUE,
+                                  .cols = what->cols,
+                                  .scale = what->scale};
   struct ct_net_step *s;
   *too = 0;
   if (c->error) return 0;
@@ -261,7 +269,7 @@ int ct_value_sums(struct ct_compiler *c, const struct ct_gnode *n, const struct 
   if (!both) *too = ct_value_sum(c, n, &alone);
   if (!both) return ct_value_sum(c, n, what);
   y = make_sum(c, n, what, &s);
-  *too = ct_value_new(c, 1, c->value[what->times].cols);
+  *too = new_sum(c, &alone);
   s->dx = ct_step_makes(c, s, *too);
   return y;
 }

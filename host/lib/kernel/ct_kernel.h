@@ -225,11 +225,11 @@ struct ct_sum_rows {
 int ct_kernel_sum_rows(const struct ct_sum_rows *k, const struct ct_room *room,
                        struct ct_codes *codes, const struct ct_why *why);
 
-/* y (one column) = scale * the sum of x's columns; `times`, `less` (a column, -0 counts as +0) and
- * `squares` as above. Column c is added to partial sum c mod 16, in ascending order, then halving
- * as above. */
+/* y (one column) = scale * the sum of x's columns; `times`, `less` (a column, -0 counts as +0),
+ * `squares` and `too` as above. Column c is added to partial sum c mod 16, in ascending order, then
+ * halving as above. */
 struct ct_sum_cols {
-  struct ct_mat x, times, less, y; /* rows 0: left out */
+  struct ct_mat x, times, less, y, too; /* rows 0: left out */
   bool squares;
   float scale;
 };
