@@ -260,6 +260,19 @@ static ct_graph *other_graph(const struct other *o) {
   return g;
 }
 
+/* A layer whose outputs nobody asks for. */
+static ct_graph *nothing_asked(void) {
+  ct_graph *g;
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  const int in[] = {
+      ct_graph_tensor(g, &(struct ct_new_tensor){.name = "x", .shape = {2, {4, 16}}}),
+      ct_graph_tensor(
+          g, &(struct ct_new_tensor){.name = "w", .role = CT_ROLE_WEIGHT, .shape = {2, {8, 16}}})};
+  node(g, "linear", NULL, in, 2);
+  must(g, ct_graph_check(g));
+  return g;
+}
+
 static void test_what_is_no_perceptron(void **state) {
   (void)state;
   assert_true(is_one(other_graph(&(struct other){.act = "relu"}), 0));
@@ -281,6 +294,7 @@ static void test_what_is_no_perceptron(void **state) {
   assert_false(is_one(other_graph(&(struct other){.kept = true, .loss = "cross_entropy"}), 0));
   assert_true(is_one(answering(&kSmall, 64), 0));
   assert_false(is_one(answering(&kSmall, 65), 0));
+  assert_false(is_one(nothing_asked(), 0));
 }
 
 static ct_graph *rebuilt(double momentum, double decay) {

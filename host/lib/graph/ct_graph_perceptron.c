@@ -125,7 +125,7 @@ static bool describe(const ct_graph *g, struct ct_perceptron *p) {
   *p = (struct ct_perceptron){.trains = count_becoming(g) > 0};
   if (!p->trains) p->logits = find_output(g);
   if (p->trains && !read_loss(g, p)) return false;
-  p->quiet = g->tensor[p->logits]->role != CT_ROLE_OUTPUT;
+  p->quiet = p->trains && g->tensor[p->logits]->role != CT_ROLE_OUTPUT;
   return read_layers(g, p) && read_input(g, p) && (!p->trains || read_updates(g, p));
 }
 
