@@ -29,8 +29,9 @@ static void test_networks_by_name(void **state) {
     uint64_t weights, states, macs;
   } nets[] = {{"lenet5", 61706, 0, 416520},
               {"resnet8", 78666 - 480, 480, 12501632},
-              {"resnet20", 272474, 1568, 40813184}};
-  for (size_t i = 0; i < 3; ++i)
+              {"resnet20", 272474, 1568, 40813184},
+              {"vgg", 82330, 0, 9889792}};
+  for (size_t i = 0; i < sizeof nets / sizeof *nets; ++i)
     for (int training = 0; training < 2; ++training) {
       struct bed b;
       bed_make(&b);

@@ -353,7 +353,8 @@ def test_results(tmp_path: Path) -> None:
     """docs/results.md has a table and a chart as soon as there are data; half of a summary changes no target."""
     for name in ("data", "charts"):
         shutil.copytree(TOP / "docs" / name, tmp_path / name)
-    shutil.copy(TOP / "docs/results.md", tmp_path)
+    for page in ("results.md", "array.md"):
+        shutil.copy(TOP / "docs" / page, tmp_path)
     for old in [*tmp_path.glob("data/accuracy*.csv"), *tmp_path.glob("charts/accuracy.svg")]:
         old.unlink()
     targets = (tmp_path / "data/targets.csv").read_text()

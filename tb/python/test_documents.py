@@ -70,7 +70,8 @@ def test_readme_agrees_with_the_data() -> None:
     assert product == other["512 cubed on the small core (bench gemm --core 16x8 --shape 512x512x512), array busy"]
     routes = re.findall(r"^\| (\w+)[^|]* \| \d+ \| ([^|]+) \|", (TOP / "docs/fpga.md").read_text(), flags=re.MULTILINE)
     met = [(rtl, outcome) for rtl, outcome in routes if outcome.startswith("**")]
-    assert len(met) == 2 and len({rtl for rtl, _ in met}) == 2 and len(routes) > 2
+    assert len(met) == 2 and len({rtl for rtl, _ in met}) == 2
+    assert any(outcome.startswith("does not route") for _, outcome in routes)
     clock = met[-1][1].strip("*")
     text = " ".join(page.split())
     for sentence in (

@@ -61,7 +61,8 @@ def docs(tmp_path: Path) -> Path:
     """A copy to spoil."""
     shutil.copytree(DOCS / "data", tmp_path / "data")
     shutil.copytree(DOCS / "charts", tmp_path / "charts")
-    shutil.copy(DOCS / "results.md", tmp_path)
+    for page in ("results.md", "array.md"):
+        shutil.copy(DOCS / page, tmp_path)
     return tmp_path
 
 
@@ -69,6 +70,14 @@ def change(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text, old
     path.write_text(text.replace(old, new, 1))
+
+
+def test_arrays_have_their_tables(docs: Path) -> None:
+    change(docs / "array.md", "| LeNet-5 | 40 |", "| LeNet-5 | 41 |")
+    done = results(docs, "--check")
+    assert done.returncode == 1 and "array.md: its tables are not what docs/data has" in done.stderr
+    assert results(docs).returncode == 0
+    assert (docs / "array.md").read_text() == (DOCS / "array.md").read_text()
 
 
 def test_page_and_data_say_the_same() -> None:

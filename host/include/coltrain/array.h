@@ -19,9 +19,10 @@
  *    }
  *
  *  Members of which only numbers of the optimiser differ share their programs; others have their
- *  own. Those that also have the same feed and are at the same run are put side by side, and run in
- *  the same jobs. Steps of all are in the training queue together, so that the device goes from one
- *  to the next without waiting for the host, and inference goes first as beside any training.
+ *  own. Those that share them and are at the same run are put side by side, and run in the same
+ *  jobs; perceptrons as one stage run in jobs of their own. Steps of all are in the training queue
+ *  together, so that the device goes from one to the next without waiting for the host, and
+ *  inference goes first as beside any training.
  *
  *  Conventions
  *

@@ -302,9 +302,10 @@ int ct_graph_answers(ct_graph *graph, const ct_graph *trained, int output, uint3
  *   "resnet8"   32x32x3, ten classes, MLPerf Tiny's; 78,666 parameters, running statistics included
  *   "resnet20"  32x32x3, ten classes, projections as shortcuts; 272,474 weights
  *   "vgg"       32x32x3, ten classes: three pairs of 3x3 convolutions with 16, 32 and 64 channels,
- * the mean of 2x2 behind each, without normalisation; 82,282 weights Tensors "x", "logits" (an
- * output) and, with training, "y" (labels as probabilities) and "loss". Training decides whose
- * statistics normalise: the batch's or the running ones. */
+ *               the mean of 2x2 behind each, without normalisation; 82,330 weights
+ *
+ * Tensors "x", "logits" (an output) and, with training, "y" (labels as probabilities) and "loss".
+ * Training decides whose statistics normalise: the batch's or the running ones. */
 int ct_graph_builtin(ct_graph *graph, const char *name, uint32_t batch, bool training);
 
 /* The same for a perceptron with ReLU between its layers: layers + 1 widths. */

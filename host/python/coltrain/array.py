@@ -9,7 +9,7 @@
         best.save("best.ctm")
 
 Members of which only numbers of the optimiser differ share their programs, and those with the same feed their batches; at the same run
-these are in the same jobs.
+they are in the same jobs, but for perceptrons as one stage.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def busiest_of(before: dict[str, int], after: dict[str, int], cycles: int) -> tu
 
 
 def timing(ends: list[coltrain.MemberRun]) -> dict[str, Any]:
-    """Of runs in the order of their ends; None on a device without a clock. What ends first is left out: its start was no start from
+    """Of runs in the order of their ends; None on a device without a clock. What ends first is left out: it did not start from
     run to run."""
     first, last = ends[0], ends[-1]
     if first.start is None or first.end is None or last.end is None:
