@@ -234,10 +234,11 @@ int ct_network_answers_create(ct_network *network, size_t count, ct_answers **an
  * CT_ERR_IO, CT_ERR_MEMORY; CT_ERR_BUSY while runs with the network's own weights are under way. */
 int ct_network_save(ct_network *network, const char *path);
 
-/* A network from a file, on any device. options NULL, or mantissa or seed 0: those that it had; it
- * is by kernels if it was, or if that is asked for. All members begin with what the file has.
- * *network is NULL on failure: CT_ERR_NOT_FOUND, CT_ERR_PERMISSION, CT_ERR_IO, CT_ERR_FORMAT (the
- * sentence names file and reason), and as ct_network_create(). */
+/* A network from a file, on any device; one that ct_model_save() wrote (format 1) is that of its
+ * steps, or of answers to one row where it was never prepared for any. options NULL, or mantissa or
+ * seed 0: those that it had; it is by kernels if it was, or if that is asked for. All members begin
+ * with what the file has. *network is NULL on failure: CT_ERR_NOT_FOUND, CT_ERR_PERMISSION,
+ * CT_ERR_IO, CT_ERR_FORMAT (the sentence names file and reason), and as ct_network_create(). */
 int ct_network_load(ct_device *dev, const char *path, const struct ct_network_options *options,
                     ct_network **network);
 

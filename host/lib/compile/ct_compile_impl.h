@@ -101,7 +101,8 @@ struct ct_net_step {
   /* The tile program: inputs and the values that its operations make (CT_NO_VALUE: none). */
   struct ct_tilewise tile;
   int in[CT_TILE_INS], of[CT_TILE_OPS];
-  /* Values that kernels name: CT_NO_VALUE where there is none. Of a maximum, t: where it was. */
+  /* Values that kernels name: CT_NO_VALUE where there is none. Of a sum dx is that of t alone, of a
+   * maximum t is where it was. */
   int x, w, y, dx, dy, t, loss;
   struct ct_window_shape window; /* of a convolution, of pooling */
   enum ct_pool_kind pool_kind;
@@ -235,6 +236,9 @@ struct ct_sum_of {
 };
 /* One that is made already is not made again. */
 int ct_value_sum(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_sum_of *what);
+/* The same, not of segments, and *too, the sum of what->times, in one pass if neither is there. */
+int ct_value_sums(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_sum_of *what,
+                  int *too);
 
 /* ---- Moves: ct_compile_moves.c ---- */
 

@@ -302,10 +302,9 @@ void ct_lower_op_batch_norm_grad(struct ct_compiler *c, const struct ct_gnode *n
   int in[GRAD_INPUTS];
   if (!ct_values_plain_in(c, n, 0, in, GRAD_INPUTS)) return;
   const int gy = in[GRAD_GY], x = in[GRAD_X];
-  const struct ct_sum_of of_gy = {.x = gy, .less = CT_NO_VALUE, .times = CT_NO_VALUE, .scale = 1},
-                         times = {.x = x, .less = in[GRAD_MEAN], .times = gy, .scale = 1};
-  const int gbias = ct_value_sum(c, n, &of_gy);
-  const struct sums sums = {gbias, ct_value_sum(c, n, &times)};
+  const struct ct_sum_of times = {.x = x, .less = in[GRAD_MEAN], .times = gy, .scale = 1};
+  struct sums sums;
+  sums.times = ct_value_sums(c, n, &times, &sums.gy);
   const bool batch = ct_attr(n, CT_NORM_OTHER, 0) != 0;
   int v[4] = {0};
   norm_vectors(c, n, in, &sums, batch ? 1.0f / (float)c->value[x].rows : 0, v);

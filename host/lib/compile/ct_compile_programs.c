@@ -167,6 +167,7 @@ static int sums(struct ct_compiler *c, const struct ct_net_step *s, struct ct_ta
                                   .times = mat(c, s->t),
                                   .less = mat(c, s->w),
                                   .y = mat(c, s->y),
+                                  .too = mat(c, s->dx),
                                   .squares = s->sum.squares,
                                   .scale = s->sum.scale};
     return ct_kernel_sum_cols(&k, &t->room, t->codes, &t->why);
@@ -174,6 +175,7 @@ static int sums(struct ct_compiler *c, const struct ct_net_step *s, struct ct_ta
   struct ct_sum_rows k = s->sum;
   k.x = mat(c, s->x);
   k.y = mat(c, s->y);
+  k.too = mat(c, s->dx);
   k.less = mat(c, s->w);
   k.times = mat(c, s->t);
   return ct_kernel_sum_rows(&k, &t->room, t->codes, &t->why);

@@ -236,9 +236,10 @@ int ct_kernel_pool_back(const struct ct_pool *k, const struct ct_room *room, str
 /* y (one row) = scale * the sum of x's rows; with `times`, of x's rows times those of `times`,
  * with `less`, x less that row first; with `squares`, of squares. Sums are made group by group in
  * ascending order, then over the 16 rows by halving: 8, 4, 2, 1. With segments (images of `segment`
- * rows), y has a row for each. Without, x may be groups. */
+ * rows), y has a row for each. Without them x may be groups, and `too`, a row, scale * the sum of
+ * the rows of `times`, made in the same pass. */
 struct ct_sum_rows {
-  struct ct_mat x, times, less, y; /* rows 0: left out */
+  struct ct_mat x, times, less, y, too; /* rows 0: left out */
   bool squares;
   uint32_t segment; /* 0: all rows together */
   float scale;
@@ -246,11 +247,11 @@ struct ct_sum_rows {
 int ct_kernel_sum_rows(const struct ct_sum_rows *k, const struct ct_room *room,
                        struct ct_codes *codes, const struct ct_why *why);
 
-/* y (one column) = scale * the sum of x's columns; `times`, `less` (a column, -0 counts as +0) and
- * `squares` as above. Column c is added to partial sum c mod 16, in ascending order, then halving
- * as above. */
+/* y (one column) = scale * the sum of x's columns; `times`, `less` (a column, -0 counts as +0),
+ * `squares` and `too` as above. Column c is added to partial sum c mod 16, in ascending order, then
+ * halving as above. */
 struct ct_sum_cols {
-  struct ct_mat x, times, less, y; /* rows 0: left out */
+  struct ct_mat x, times, less, y, too; /* rows 0: left out */
   bool squares;
   float scale;
 };

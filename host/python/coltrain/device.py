@@ -252,7 +252,7 @@ class Device(Connection):
         return Compiled(self, network, mantissa, expect, seed, kernels, members, shared, error, bits, refresh, masks, weights_of)
 
     def load_network(self, path: str | os.PathLike[str], *, mantissa: SupportsIndex = 0, expect: bool = False) -> Compiled:
-        """A network from a file that :meth:`Compiled.save` or ``coltrain train --model ... --save`` wrote, with the same bits.
+        """A network from a file that :meth:`Compiled.save` or ``coltrain train --save`` wrote, with the same bits; from :meth:`Model.save`, too.
 
         mantissa: 0: that which it had. Raises :class:`NotFoundError`, :class:`PermissionDeniedError`, :class:`FileError`,
         :class:`FormatError`, and as :meth:`compile`.
