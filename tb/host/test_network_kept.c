@@ -51,7 +51,8 @@ static struct outcome two_steps(struct bed *b, const char *uri, enum ct_format f
   for (size_t i = 0; i < o.kept; ++i) {
     struct ct_network_kept kept;
     assert_int_equal(ct_network_kept(n.net, i, &kept), CT_OK);
-    assert_true(kept.bytes > 0 && kept.bytes <= kept.values * 35 / 32 + 16);
+    assert_true(kept.bytes > 0 && kept.bytes <= kept.padded * 35 / 32 + 16);
+    assert_true(kept.values > 0 && kept.values <= kept.padded && kept.padded % 256 == 0);
     assert_int_equal(kept.bound, kept.exact ? 0 : bound);
     assert_true(kept.exact || !kept.beside);
     o.exact += kept.exact;
@@ -337,6 +338,7 @@ static void test_room_for_masks(void **state) {
   if (ct_network_run(net, CT_TRAINING, 0)) fail_msg("%s", ct_last_error(dev));
   assert_int_equal(ct_network_kept(net, 0, &kept), CT_OK);
   assert_true(kept.exact && !kept.beside && kept.values == sizeof x / sizeof *x);
+  assert_int_equal(kept.padded, kept.values);
   assert_true(kept.bytes * 8 > kept.values && kept.bytes * 8 < kept.values * 4 / 3);
   ct_network_free(net);
   ct_close(dev);

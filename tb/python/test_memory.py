@@ -37,6 +37,8 @@ def test_points() -> None:
     masked = point_of("s=0.1-mask")
     assert {k["tensor"] for k in masked["kept"] if k["exact"]} and all(k["bound"] == 0 for k in masked["kept"] if k["exact"])
     assert masked["kept_values"] == sum(k["values"] for k in masked["kept"] if not k["beside"]) > 0
+    lenet5 = point_of("s=0.1", "lenet5")  # two images; padding of six channels to sixteen is none of its numbers
+    assert [k["values"] for k in lenet5["kept"] if k["tensor"] == "conv1"] == [2 * 6 * 28 * 28]
     assert point_of("fp32")["run_bytes"] > raw["run_bytes"] >= point_of("recompute")["run_bytes"]
 
 

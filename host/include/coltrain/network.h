@@ -308,12 +308,13 @@ int ct_network_stage(ct_network *network, size_t index, struct ct_network_stage 
 /* A tensor of the graph that is kept compressed (CT_FORMAT_COMPRESSED) from forward to backward. */
 struct ct_network_kept {
   const char *tensor; /* its name, or the node's that makes it; valid as long as the network */
-  uint64_t values;    /* numbers, padding to whole tiles included */
+  uint64_t values;    /* numbers of the tensor */
   uint64_t bytes;     /* that they took in the last run, index and all; 0: none has ended well */
   uint32_t bound;     /* K: a number is kept to within 2^(K - 134); 0: exactly */
   bool exact;         /* whole numbers, such as the mask of a ReLU: the bound stays 0 ... */
   bool beside;        /* ... that stand beside a tensor that is kept: none of their own are saved */
-  uintptr_t reserved[4];
+  uint64_t padded;    /* numbers with the padding to whole tiles, which is compressed with them */
+  uintptr_t reserved[3];
 };
 
 /* Copies the facts of one. CT_ERR_NOT_FOUND beyond the last; CT_ERR_BUSY while a run of the network

@@ -24,7 +24,8 @@ static bool keeps(const ct_network *n) {
 
 /* ---- Pages --------------------------------------------------------------------------------- */
 
-static uint64_t values_of(const struct ct_kept *k) {
+/* With the padding to whole tiles. */
+static uint64_t padded(const struct ct_kept *k) {
   return (uint64_t)ct_tiles(k->rows) * ct_tiles(k->cols) * CT_TILE * CT_TILE;
 }
 
@@ -67,8 +68,8 @@ static uint64_t most_pages(const ct_network *n) {
   uint64_t pages = n->compiled.kepts;
   for (size_t i = 0; i < n->compiled.kepts; ++i) {
     const struct ct_kept *k = &n->compiled.kept[i];
-    pages += k->whole ? whole_pages(k)
-                      : (values_of(k) * n->shared->page_bits + page_bits - 1) / page_bits;
+    pages +=
+        k->whole ? whole_pages(k) : (padded(k) * n->shared->page_bits + page_bits - 1) / page_bits;
   }
   return pages;
 }
@@ -440,7 +441,8 @@ int ct_network_kept(ct_network *n, size_t index, struct ct_network_kept *kept) {
   if (!err) err = say_look(n);
   if (err) return err;
   *kept = (struct ct_network_kept){.tensor = k->tensor,
-                                   .values = values_of(k),
+                                   .values = (uint64_t)k->rows * k->cols,
+                                   .padded = padded(k),
                                    .bound = k->whole ? 0 : n->bound[index],
                                    .exact = k->whole > 0,
                                    .beside = k->beside};

@@ -732,6 +732,7 @@ class ct_network_kept(ctypes.Structure):
     bound: int
     exact: bool
     beside: bool
+    padded: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -741,7 +742,8 @@ class ct_network_kept(ctypes.Structure):
         ("bound", ctypes.c_uint32),
         ("exact", ctypes.c_bool),
         ("beside", ctypes.c_bool),
-        ("reserved", ctypes.c_size_t * 4),
+        ("padded", ctypes.c_uint64),
+        ("reserved", ctypes.c_size_t * 3),
     ]
 
 

@@ -118,7 +118,7 @@ class Kept:
     tensor: str
     """Its name, or that of the node that makes it."""
     values: int
-    """Numbers, with those that fill up whole tiles."""
+    """Numbers of the tensor."""
     bytes: int
     """That they took in the last run."""
     bound: int
@@ -127,6 +127,8 @@ class Kept:
     """Whole numbers, such as the mask of a ReLU: the bound stays 0."""
     beside: bool = False
     """They stand beside a tensor that is kept: none of their own are saved."""
+    padded: int = 0
+    """Numbers with those that fill up whole tiles, which are compressed with them."""
 
 
 class Frame(Handle):
@@ -266,7 +268,7 @@ class Compiled(Served):
         with contextlib.suppress(NotFoundError):
             while True:
                 self._connection.call(lib.ct_network_kept, self._raw, len(found), ctypes.byref(raw))
-                found.append(Kept(_text(raw.tensor), raw.values, raw.bytes, raw.bound, raw.exact, raw.beside))
+                found.append(Kept(_text(raw.tensor), raw.values, raw.bytes, raw.bound, raw.exact, raw.beside, raw.padded))
         return found
 
     def keep_within(self, index: SupportsIndex, bound: SupportsIndex) -> None:

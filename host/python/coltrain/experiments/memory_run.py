@@ -206,7 +206,7 @@ def step_of(setup: Setup, state: dict[str, F32], bounds: list[int], feed: dict[s
             "pages_bytes": info.pages_most,
             "peak_bytes": info.run_bytes + info.pages_most,
             "kept_values": sum(k.values for k in kept if not k.beside),
-            "kept_bytes": info.pages_most + sum(-(-k.values // INDEX_VALUES) * UNIT for k in kept),
+            "kept_bytes": info.pages_most + sum(-(-k.padded // INDEX_VALUES) * UNIT for k in kept),
             "dram_bytes": UNIT * beats,
             "cycles": sum(taken) if clock else None,
             "kept": [{"tensor": k.tensor, "values": k.values, "bytes": k.bytes, "bound": k.bound, "exact": k.exact, "beside": k.beside} for k in kept],
