@@ -431,12 +431,6 @@ static void refused(void **state) {
   free(
       cli_expect(1, "cut short", cli_line("colocate --model %s" DATA EMU, cli_path("broken.ctm"))));
   free(cli_expect(1, "cut short", cli_line("explain %s" EMU, cli_path("broken.ctm"))));
-  free(cli_expect(0, "",
-                  cli_line("train --epochs 1 --samples 64 --save %s" EMU, cli_path("mlp.ctm"))));
-  free(cli_expect(1, "holds a perceptron, which infer and train --resume take",
-                  cli_line("explain %s" EMU, cli_path("mlp.ctm"))));
-  free(cli_expect(1, "holds a perceptron, which infer and train --resume take",
-                  cli_line("colocate --data digits --model %s" EMU, cli_path("mlp.ctm"))));
   free(cli_expect(1, "", cli_line("infer --model %s --data digits" EMU, cli_path("broken.ctm"))));
 }
 

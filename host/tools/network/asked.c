@@ -89,8 +89,8 @@ static int describe(struct asked *a) {
 static int load(struct asked *a) {
   if (!learn_holds_network(a->model))
     return cli_fail(
-        "%s holds no network of layers, such as train --model lenet5 --save writes; a perceptron "
-        "is given by its widths, such as 64-128-64-10",
+        "%s holds no network of layers: those are written by train --save, and a "
+        "perceptron is given by its widths",
         a->model);
   const int rc = ct_network_load(a->dev, a->model, NULL, &a->file);
   if (rc < 0) return cli_fail_device(a->dev, rc, "the network cannot be loaded");

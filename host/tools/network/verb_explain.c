@@ -61,7 +61,7 @@ static int load(struct study *s) {
         o->model);
   int err = ct_network_load(s->dev, o->model, &options, &s->net);
   if (!err) err = ct_network_info(s->net, &info);
-  if (err) return learn_fail_network(s->dev, err, o->model);
+  if (err) return cli_fail_device(s->dev, err, "the network cannot be loaded");
   s->train = info.changes;
   s->step = info.accumulate - 1; /* a run that has everything */
   return find_batch(s);

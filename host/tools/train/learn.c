@@ -148,8 +148,8 @@ int learn_check_model(const char *model) {
   return cli_fail("there is no network %s: lenet5, resnet8, resnet20, vgg or a file", model);
 }
 
-static bool has_format(const char *path, char version) {
-  const char magic[12] = {'C', 'O', 'L', 'T', 'R', 'A', 'I', 'N', version}; /* little-endian */
+bool learn_holds_network(const char *path) {
+  static const char magic[12] = "COLTRAIN\x02"; /* and the format, little-endian */
   char head[sizeof magic] = "";
   struct stat st;
   if (stat(path, &st) || !S_ISREG(st.st_mode)) return false; /* a pipe can be read but once */
@@ -158,19 +158,6 @@ static bool has_format(const char *path, char version) {
   const size_t got = fread(head, 1, sizeof head, file);
   fclose(file);
   return got == sizeof head && !memcmp(head, magic, sizeof magic);
-}
-
-bool learn_holds_network(const char *path) {
-  return has_format(path, 2);
-}
-
-int learn_fail_network(const ct_device *dev, int error, const char *path) {
-  if (has_format(path, 1))
-    return cli_fail(
-        "%s holds a perceptron, which infer and train --resume take; here a network of layers is "
-        "needed, such as train --model lenet5 --save writes",
-        path);
-  return cli_fail_device(dev, error, "the network cannot be loaded");
 }
 
 static void fill_in(struct learn *l, const struct ct_dataset *ds) {

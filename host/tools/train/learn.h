@@ -68,9 +68,6 @@ int learn_check_model(const char *model);
  * nothing is read: it holds a perceptron. */
 bool learn_holds_network(const char *path);
 
-/* Says why ct_network_load() has failed; of a perceptron's file, what takes it. Returns 1. */
-int learn_fail_network(const ct_device *dev, int error, const char *path);
-
 /* What the network is called: its name, or "64-128-64-10". */
 void learn_name(const struct learn *l, char *text, size_t size);
 

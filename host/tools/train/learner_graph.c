@@ -138,7 +138,7 @@ static int load_file(struct learner *l) {
   struct ct_network_options options = {.mantissa = 0};
   asked_keep_options(&l->learn->keep, &options);
   const int rc = ct_network_load(l->dev, l->learn->model, &options, &l->steps);
-  if (rc < 0) return learn_fail_network(l->dev, rc, l->learn->model);
+  if (rc < 0) return cli_fail_device(l->dev, rc, "the network cannot be loaded");
   return check_file(l) || check_kept(l) || batch_of(l, ct_network_graph(l->steps));
 }
 
