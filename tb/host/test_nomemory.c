@@ -23,6 +23,7 @@
 #include "ct_network.h"
 #include "ct_prog.h"
 #include "ct_queue.h"
+#include "one_copy.h"
 
 /* ---- Allocations --------------------------------------------------------------------------- */
 
@@ -177,7 +178,7 @@ static void jobs(struct world *w) {
 
 static void programs(struct world *w) {
   struct ct_code code;
-  const int err = ct_prog_copy(3, 4096, &code, NULL);
+  const int err = one_copy(3, 4096, &code, NULL);
   assert_true(err == CT_OK || (err == CT_ERR_MEMORY && host.failed));
   ct_program *p = NULL;
   if (err == CT_OK && fine(w, ct_code_load(w->dev, &code, &p)) == CT_OK) assert_non_null(p);
@@ -410,7 +411,7 @@ static void open_world(struct world *w) {
   *w = (struct world){.dev = NULL};
   snprintf(w->path, sizeof w->path, "/tmp/ct_nomemory.%ld", (long)getpid());
   if (ct_open("emu:dram=16,spm=4096", &w->dev)) fail_msg("%s", ct_last_error(NULL));
-  OK(ct_prog_copy(1, 2048, &code, NULL));
+  OK(one_copy(1, 2048, &code, NULL));
   OK(ct_code_load(w->dev, &code, &w->copy));
   OK(ct_mem_alloc(w->dev, 1 << 16, &w->at));
   OK(ct_model_create(w->dev, widths, LAYERS, 1, &w->model));

@@ -141,8 +141,12 @@ def test_a_saved_model_goes_on(tmp_path: Path, seed: int) -> None:
         assert again.epochs == 1 and again.info.steps == 3 and not again.info.prepared
         assert again.info.rates == pytest.approx((0.1, 0.9, 0)) and again.info.seed == seed and again.widths == (64, 10)
         again.training(again.info.batch, *again.info.rates)
-        for x, classes in digits.batches(32, 1):
-            assert model.step(x, classes) == again.step(x, classes)
+        net = device.load_network(tmp_path / "model.ctm")
+        assert net.info.steps == 3 and net.info.epochs == 1
+        for step, (x, classes) in enumerate(digits.batches(32, 1), 3):
+            loss = model.step(x, classes)
+            assert loss == again.step(x, classes)
+            assert loss == net.run({"x": x, "y": np.eye(10, dtype=np.float32)[classes]}, step=step)["loss"]
         with pytest.raises(coltrain.NotFoundError, match=r"none\.ctm"):
             device.load_model(tmp_path / "none.ctm")
         (tmp_path / "bad.ctm").write_bytes(b"not a model")

@@ -271,11 +271,11 @@ int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, struct ct_numbers *
 void ct_model_free(ct_model *m) {
   if (!m || !ct_handle_close(&m->handle, "model")) return;
   ct_follower_end(&m->follower);
-  ct_program_free(m->copy);
+  ct_programs_free(&m->copies);
   ct_plans_end(m);
-  ct_programs_free(&m->apply);
+  ct_network_free(m->apply);
   for (unsigned i = 0; i < CT_INFER_ROWS_MAX; ++i)
-    ct_program_free(m->infer[i]);
+    ct_network_free(m->answers[i]);
   for (unsigned q = 0; q < CT_QUEUES && m->dev->queues; ++q) /* when jobs so far have ended */
     ct_give_back_after(m->dev, m->work[q], (enum ct_queue)q, CT_ERR_DEVICE);
   ct_weights_orphan(m->live);

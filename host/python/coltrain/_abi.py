@@ -595,6 +595,7 @@ class ct_network_options(ctypes.Structure):
     like: int | None
     members: int
     shared: bool
+    masks: bool
     bits: int
     refresh: int
     error: float
@@ -609,6 +610,7 @@ class ct_network_options(ctypes.Structure):
         ("like", ctypes.c_void_p),
         ("members", ctypes.c_uint32),
         ("shared", ctypes.c_bool),
+        ("masks", ctypes.c_bool),
         ("bits", ctypes.c_uint32),
         ("refresh", ctypes.c_uint32),
         ("error", ctypes.c_double),
@@ -728,6 +730,8 @@ class ct_network_kept(ctypes.Structure):
     values: int
     bytes: int
     bound: int
+    exact: bool
+    beside: bool
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -735,6 +739,8 @@ class ct_network_kept(ctypes.Structure):
         ("values", ctypes.c_uint64),
         ("bytes", ctypes.c_uint64),
         ("bound", ctypes.c_uint32),
+        ("exact", ctypes.c_bool),
+        ("beside", ctypes.c_bool),
         ("reserved", ctypes.c_size_t * 4),
     ]
 

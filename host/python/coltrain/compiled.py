@@ -123,6 +123,10 @@ class Kept:
     """That they took in the last run."""
     bound: int
     """K: a number is kept to within 2 ** (K - 134); 0: exactly."""
+    exact: bool = False
+    """Whole numbers, such as the mask of a ReLU: the bound stays 0."""
+    beside: bool = False
+    """They stand beside a tensor that is kept: none of their own are saved."""
 
 
 class Frame(Handle):
@@ -176,12 +180,14 @@ class Compiled(Served):
         error: float = 0.0,
         bits: SupportsIndex = 0,
         refresh: SupportsIndex = 0,
+        masks: bool = False,
         weights_of: Compiled | None = None,
     ) -> None:
         graph = network if isinstance(network, Graph) else network.graph
         options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect, seed=whole(seed, "seed", U64), kernels=kernels)
         options.members, options.shared = whole(members, "members"), shared
         options.error, options.bits, options.refresh = real(error, "error"), whole(bits, "bits"), whole(refresh, "refresh")
+        options.masks = masks
         options.weights_of = None if weights_of is None else weights_of._raw
         raw = ctypes.c_void_p()
         graph.check()
@@ -260,7 +266,7 @@ class Compiled(Served):
         with contextlib.suppress(NotFoundError):
             while True:
                 self._connection.call(lib.ct_network_kept, self._raw, len(found), ctypes.byref(raw))
-                found.append(Kept(_text(raw.tensor), raw.values, raw.bytes, raw.bound))
+                found.append(Kept(_text(raw.tensor), raw.values, raw.bytes, raw.bound, raw.exact, raw.beside))
         return found
 
     def keep_within(self, index: SupportsIndex, bound: SupportsIndex) -> None:

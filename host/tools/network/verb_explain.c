@@ -218,9 +218,10 @@ static json_t *kept_json(const struct study *s) {
   json_t *all = json_array();
   for (size_t i = 0; !ct_network_kept(s->net, i, &k); ++i)
     json_array_append_new(
-        all, json_pack("{s:s, s:I, s:I, s:i, s:o}", "tensor", k.tensor, "values",
+        all, json_pack("{s:s, s:I, s:I, s:i, s:b, s:b, s:o}", "tensor", k.tensor, "values",
                        (json_int_t)k.values, "bytes", (json_int_t)k.bytes, "bound", (int)k.bound,
-                       "bits", cli_json_number(bits_of(&k))));
+                       "exact", (int)k.exact, "beside", (int)k.beside, "bits",
+                       cli_json_number(bits_of(&k))));
   return all;
 }
 
@@ -228,9 +229,13 @@ static void print_kept(FILE *to, const struct study *s) {
   struct ct_network_kept k, all = {.values = 0};
   struct ct_network_info info;
   for (size_t i = 0; !ct_network_kept(s->net, i, &k); ++i) {
-    fprintf(to, "%s %-24.24s %10" PRIu64 " numbers, %5.2f bits each, K %u\n",
-            i ? "               " : "kept compressed", k.tensor, k.values, bits_of(&k), k.bound);
-    all.values += k.values;
+    fprintf(to, "%s %-24.24s %10" PRIu64 " numbers, %5.2f bits each, ",
+            i ? "               " : "kept compressed", k.tensor, k.values, bits_of(&k));
+    if (k.exact)
+      fprintf(to, "exact\n");
+    else
+      fprintf(to, "K %u\n", k.bound);
+    if (!k.beside) all.values += k.values;
     all.bytes += k.bytes;
   }
   if (all.values && !ct_network_info(s->net, &info))
