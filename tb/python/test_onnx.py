@@ -440,5 +440,3 @@ def test_files_of_the_device(tmp_path: Path, build: Path, capsys: pytest.Capture
     assert np.load("l.npy").tobytes() == np.load("again.npy").tobytes()
     assert "conv2" in coltrain_of("explain", "again.ctm")
     assert "5 of 5, 0 wrong" in coltrain_of("serve-bench", "--model", "again.ctm", "--requests", "5")
-    coltrain_of("train", "--epochs", "1", "--samples", "64", "--save", "m.ctm")
-    assert main("export", ["m.ctm"]) == 1 and "perceptron" in capsys.readouterr().err
