@@ -85,5 +85,5 @@ def test_a_try_has_a_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", ["1:2", "a:b:c", "1:-1:0"])
 def test_weights_are_three_numbers(tmp_path: Path, wrong: str) -> None:
     (tmp_path / "in.json").write_text("{}")
-    command = [TOP / "scripts/router-weights", wrong, tmp_path / "in.json", tmp_path / "out.json"]
+    command: list[str | Path] = [TOP / "scripts/router-weights", wrong, tmp_path / "in.json", tmp_path / "out.json"]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 2
