@@ -121,11 +121,11 @@ $(BUILD)/bin/coltrain: $(TOOL_OBJS) $(BUILD)/lib/libcoltrain.a
 # Verbs in Python, beside the command that becomes them. Two rules: a pattern rule with two targets makes both at once, or so make believes.
 PYTHON_VERBS    := experiment export import report
 PYTHON_PROGRAMS := $(PYTHON_VERBS:%=$(BUILD)/bin/coltrain-%)
-$(BUILD)/bin/coltrain-%: scripts/python-program
+$(BUILD)/bin/coltrain-%: scripts/python-program | $(BUILD)/lib/libcoltrain.so
 	$(call say,PYTHON,$@)
 	$(Q)scripts/python-program $* $@
 
-$(BUILD)/san/bin/coltrain-%: scripts/python-program
+$(BUILD)/san/bin/coltrain-%: scripts/python-program | $(BUILD)/lib/libcoltrain.so
 	$(call say,PYTHON,$@)
 	$(Q)scripts/python-program $* $@
 

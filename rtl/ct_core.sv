@@ -129,6 +129,7 @@ module ct_core #(
   localparam int unsigned Units    = ct_pkg::Units;
   localparam int unsigned Counters = ct_pkg::NumCounters;
   localparam int unsigned CplW     = ct_pkg::CplW;
+  localparam int unsigned Comp     = (Contexts == 2) ? Compress : 0;
 
   // ---- Registers ------------------------------------------------------------------------------------------------------------
 
@@ -165,7 +166,7 @@ module ct_core #(
 
   ct_regs #(
     .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .ClockHz(ClockHz), .DramMib(DramMib), .Batcher(Batcher), .Conv(Conv), .Contexts(Contexts),
-    .Compress(Compress)
+    .Compress(Comp)
   ) u_regs (
     .clk_i, .rst_ni,
     .s_axil_awvalid_i, .s_axil_awready_o, .s_axil_awaddr_i,
@@ -267,7 +268,7 @@ module ct_core #(
   logic [127:0]            fetch_rdata;
   logic [7:0]              gat_row;
 
-  ct_contexts #(.QueueDepth(QueueDepth), .Conv(Conv), .Batcher(Batcher), .Contexts(Contexts), .Compress(Compress)) u_contexts (
+  ct_contexts #(.QueueDepth(QueueDepth), .Conv(Conv), .Batcher(Batcher), .Contexts(Contexts), .Compress(Comp)) u_contexts (
     .clk_i,
     .rst_ni (core_rst_n),
     .policy_i (policy), .freeze_i (freeze), .hold_i (hold), .drain_limit_i (drain_limit), .cycle_i (cycle), .cycle_next_i (cycle_next),
@@ -291,7 +292,7 @@ module ct_core #(
 
   ct_units #(
     .Cols(Cols), .VpuLanes(VpuLanes), .FnLanes(FnLanes), .SpmWords(SpmWords), .PackDsp(PackDsp), .Conv(Conv), .Batcher(Batcher),
-    .Compress((Contexts == 2) ? Compress : 0)
+    .Compress(Comp)
   ) u_units (
     .clk_i,
     .rst_ni (core_rst_n),

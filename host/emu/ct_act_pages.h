@@ -7,9 +7,10 @@
 #define CT_ACT_PAGES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-enum { CT_ACT_PAGE_UNITS = 256, CT_ACT_NO_PLACE = -1 };
+enum { CT_ACT_PAGE_UNITS = 256, CT_ACT_NO_PLACE = -1, CT_ACT_ENTRIES = 4 /* in an index unit */ };
 
 struct ct_act_pages {
   uint32_t pages;   /* that there are, up to 2^17 */
@@ -38,6 +39,11 @@ static inline uint32_t ct_act_entry_place(uint32_t entry) {
 }
 static inline unsigned ct_act_entry_units(uint32_t entry) {
   return entry & 127;
+}
+/* Entry i of index units, as they lie in memory. */
+static inline uint32_t ct_act_entry_at(const uint8_t *index, size_t i) {
+  const uint8_t *p = index + 4 * i;
+  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
 #endif

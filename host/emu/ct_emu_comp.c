@@ -8,13 +8,6 @@
 
 enum { SPM_MASK = (1 << 20) - 1, BURST = 16, ENTRY_BYTES = 4 };
 
-/* The four entries of an index unit, as they lie in memory. */
-static uint32_t entry_at(const uint8_t *unit, uint32_t i) {
-  unit += (size_t)ENTRY_BYTES * i;
-  return (uint32_t)unit[0] | (uint32_t)unit[1] << 8 | (uint32_t)unit[2] << 16 |
-         (uint32_t)unit[3] << 24;
-}
-
 static void set_entry(uint8_t *unit, uint32_t i, uint32_t entry) {
   unit += (size_t)ENTRY_BYTES * i;
   for (unsigned b = 0; b < ENTRY_BYTES; ++b)
@@ -117,7 +110,7 @@ void ct_emu_comp_load(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct c
   if (!unit) return;
   memcpy(index, unit, sizeof index);
   for (uint32_t i = 0; i < s.groups; ++i) {
-    const uint32_t entry = entry_at(index, s.first + i);
+    const uint32_t entry = ct_act_entry_at(index, s.first + i);
     if (!load_group(emu, ctx, &s, entry, spm_of(q, &s, i))) return;
     if (CT_GET(q->cmd, DMA_FREE) && !ct_act_free(&ctx->pages, ct_act_entry_place(entry))) {
       no_group(ctx, s.index);

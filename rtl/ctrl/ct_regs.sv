@@ -24,7 +24,8 @@
 //              forgotten); a read holds bat_rd_valid_o until bat_rd_vld_i brings the data.
 //
 // Parameters   what the capability registers say; Batcher = 0: there is no ct_batch, its addresses read 0, and POLICY 4 is 0. Contexts = 1: FEATURES
-//              says that there is no training; the registers and counters of context 1, POLICY and FLOOR read 0. Compress = 0: no arena, its registers read 0.
+//              says that there is no training; the registers and counters of context 1, POLICY and FLOOR read 0. Compress = 0: no arena, its registers read 0;
+//              1 needs both contexts.
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -439,7 +440,7 @@ module ct_regs #(
     global_words[8*ct_pkg::RegClockHz +: 32]    = ClockHz;
     global_words[8*ct_pkg::RegFeatures +: 32]   = 32'h0000_000f & ~((Contexts == 1) ? ct_pkg::FeatureTrainer : '0) | ((Batcher != 0) ? ct_pkg::FeatureBatcher : '0) |
                                                   ((Conv != 0) ? ct_pkg::FeatureConv : '0) |
-                                                  ((Compress != 0 && Contexts == 2) ? ct_pkg::FeatureCompress : '0);
+                                                  ((Compress != 0) ? ct_pkg::FeatureCompress : '0);
     global_words[8*ct_pkg::RegDramBytes +: 32]  = DramMib;
     global_words[8*ct_pkg::RegCtrl +: 32]       = {30'd0, freeze_q, reset_pend_q};
     global_words[8*ct_pkg::RegPolicy +: 32]     = 32'(policy_q);

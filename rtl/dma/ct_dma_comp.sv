@@ -2,12 +2,12 @@
 //
 // LD and ST with Comp of one context (docs/compression.md): between its queues, the scratchpad's ports of LD and ST, the rings of the DMA and ct_act.
 //
-//     queue of ST ─> ct_dma_turn ┬─> plain: ct_dma_st
-//                                └─> ct_act_walk ─> ct_act ─> a client of ct_dma_wr ─> end  ─┐
-//     queue of LD ─> ct_dma_turn ┬─> plain: ct_dma_ld                                        ├─> ct_dma_sig
-//                                └─> ct_act_walk ─> ct_act <─ a client of ct_dma_rd    done ─┘
+//     queue of ST ─> ct_dma_groups ┬─> plain: ct_dma_st
+//                                  └─> ct_act ─> a client of ct_dma_wr ─> end  ─┐
+//     queue of LD ─> ct_dma_groups ┬─> plain: ct_dma_ld                         ├─> ct_dma_sig
+//                                  └─> ct_act <─ a client of ct_dma_rd    done ─┘
 //
-// Order       of a queue plain and compressed commands are never at work at the same time (ct_dma_turn). For ST quiet means that only granted bursts are left:
+// Order       of a queue plain and compressed commands are never at work at the same time (ct_dma_groups). For ST quiet means that only granted bursts are left:
 //             the ring writes and signals them in order.
 // Ports       what the plain side leaves (ct_dma_ports).
 // Signals     ST: with the end of the burst of the index unit; LD: when all words of the step are written, and freed are its groups with Free.
@@ -135,122 +135,70 @@ module ct_dma_comp #(
 );
 
   // ---------------------------------------------------------------------------------------------------------------------------
-  // Commands become requests for groups. What is the same for all of a command is kept beside its walk.
+  // Commands become requests for groups.
 
-  logic            ld_valid, ld_ready, ld_walk_idle, ld_act_idle, ld_read, ld_last;
+  logic            ld_valid, ld_ready, ld_walk_idle, ld_act_idle, ld_read, ld_free;
   logic [SpmW-1:0] ld_spm;
   logic [31:0]     ld_index;
-  logic [1:0]      ld_entry, ld_tiles_q;
+  logic [1:0]      ld_entry, ld_tiles;
   logic [EndW-1:0] ld_sigs;
-  logic            ld_free_q, ld_cmd_valid, ld_cmd_ready;
 
-  ct_dma_turn u_ld_turn (
-    .clk_i, .rst_ni,
-    .valid_i       (ld_cmd_valid_i),
-    .comp_i        (ld_cmd_i[ct_pkg::DmaCompLsb]),
-    .ready_o       (ld_cmd_ready_o),
+  ct_dma_groups u_ld (
+    .clk_i, .rst_ni, .flush_i, .halt_i,
+    .idle_o        (ld_walk_idle),
+    .cmd_valid_i   (ld_cmd_valid_i),
+    .cmd_i         (ld_cmd_i),
+    .cmd_ready_o   (ld_cmd_ready_o),
     .plain_valid_o (ld_plain_valid_o),
     .plain_ready_i (ld_plain_ready_i),
     .plain_quiet_i (ld_plain_quiet_i),
-    .comp_valid_o  (ld_cmd_valid),
-    .comp_ready_i  (ld_cmd_ready),
-    .comp_quiet_i  (ld_quiet_o)
+    .comp_quiet_i  (ld_quiet_o),
+    .sem_nz_i      (ld_sem_nz_i),
+    .sem_dec_o     (ld_sem_dec_o),
+    .valid_o       (ld_valid),
+    .ready_i       (ld_ready),
+    .spm_o         (ld_spm),
+    .index_o       (ld_index),
+    .entry_o       (ld_entry),
+    .begin_o       (ld_read),
+    .end_o         (),
+    .sigs_o        (ld_sigs),
+    .tiles_o       (ld_tiles),
+    .bound_o       (),
+    .free_o        (ld_free)
   );
 
-  ct_act_walk u_ld_walk (
-    .clk_i, .rst_ni, .flush_i, .halt_i,
-    .idle_o      (ld_walk_idle),
-    .cmd_valid_i (ld_cmd_valid),
-    .cmd_ready_o (ld_cmd_ready),
-    .dram_i      (ld_cmd_i[ct_pkg::DmaDramLsb +: 32]),
-    .spm_i       (ld_cmd_i[ct_pkg::DmaSpmLsb +: SpmW]),
-    .first_i     (ld_cmd_i[ct_pkg::DmaFirstLsb +: 2]),
-    .groups_i    (ld_cmd_i[ct_pkg::DmaN1Lsb +: 3]),
-    .n2_i        (ld_cmd_i[ct_pkg::DmaN2Lsb +: 12]),
-    .d2_i        (ld_cmd_i[ct_pkg::DmaD2Lsb +: 24]),
-    .s1_i        (ld_cmd_i[ct_pkg::DmaS1Lsb +: SpmW]),
-    .s2_i        (ld_cmd_i[ct_pkg::DmaS2Lsb +: SpmW]),
-    .wait0_i     (ld_cmd_i[ct_pkg::AllWait0Lsb +: 5]),
-    .wait1_i     (ld_cmd_i[ct_pkg::AllWait1Lsb +: 5]),
-    .wait2_i     (ld_cmd_i[ct_pkg::AllWait2Lsb +: 5]),
-    .sig0_i      (ld_cmd_i[ct_pkg::AllSig0Lsb +: 5]),
-    .sig1_i      (ld_cmd_i[ct_pkg::AllSig1Lsb +: 5]),
-    .sem_nz_i    (ld_sem_nz_i),
-    .sem_dec_o   (ld_sem_dec_o),
-    .valid_o     (ld_valid),
-    .ready_i     (ld_ready),
-    .spm_o       (ld_spm),
-    .index_o     (ld_index),
-    .entry_o     (ld_entry),
-    .begin_o     (ld_read),
-    .end_o       (ld_last),
-    .sigs_o      (ld_sigs)
-  );
-
-  logic            st_valid, st_ready, st_walk_idle, st_act_idle, st_first, st_last;
+  logic            st_valid, st_ready, st_walk_idle, st_act_idle, st_last;
   logic [SpmW-1:0] st_spm;
   logic [31:0]     st_index;
-  logic [1:0]      st_entry, st_tiles_q;
-  logic [7:0]      st_bound_q;
+  logic [1:0]      st_entry, st_tiles;
+  logic [7:0]      st_bound;
   logic [EndW-1:0] st_sigs;
-  logic            st_cmd_valid, st_cmd_ready;
 
-  ct_dma_turn u_st_turn (
-    .clk_i, .rst_ni,
-    .valid_i       (st_cmd_valid_i),
-    .comp_i        (st_cmd_i[ct_pkg::DmaCompLsb]),
-    .ready_o       (st_cmd_ready_o),
+  ct_dma_groups u_st (
+    .clk_i, .rst_ni, .flush_i, .halt_i,
+    .idle_o        (st_walk_idle),
+    .cmd_valid_i   (st_cmd_valid_i),
+    .cmd_i         (st_cmd_i),
+    .cmd_ready_o   (st_cmd_ready_o),
     .plain_valid_o (st_plain_valid_o),
     .plain_ready_i (st_plain_ready_i),
     .plain_quiet_i (st_plain_quiet_i),
-    .comp_valid_o  (st_cmd_valid),
-    .comp_ready_i  (st_cmd_ready),
-    .comp_quiet_i  (st_quiet_o)
+    .comp_quiet_i  (st_quiet_o),
+    .sem_nz_i      (st_sem_nz_i),
+    .sem_dec_o     (st_sem_dec_o),
+    .valid_o       (st_valid),
+    .ready_i       (st_ready),
+    .spm_o         (st_spm),
+    .index_o       (st_index),
+    .entry_o       (st_entry),
+    .begin_o       (),
+    .end_o         (st_last),
+    .sigs_o        (st_sigs),
+    .tiles_o       (st_tiles),
+    .bound_o       (st_bound),
+    .free_o        ()
   );
-
-  ct_act_walk u_st_walk (
-    .clk_i, .rst_ni, .flush_i, .halt_i,
-    .idle_o      (st_walk_idle),
-    .cmd_valid_i (st_cmd_valid),
-    .cmd_ready_o (st_cmd_ready),
-    .dram_i      (st_cmd_i[ct_pkg::DmaDramLsb +: 32]),
-    .spm_i       (st_cmd_i[ct_pkg::DmaSpmLsb +: SpmW]),
-    .first_i     (st_cmd_i[ct_pkg::DmaFirstLsb +: 2]),
-    .groups_i    (st_cmd_i[ct_pkg::DmaN1Lsb +: 3]),
-    .n2_i        (st_cmd_i[ct_pkg::DmaN2Lsb +: 12]),
-    .d2_i        (st_cmd_i[ct_pkg::DmaD2Lsb +: 24]),
-    .s1_i        (st_cmd_i[ct_pkg::DmaS1Lsb +: SpmW]),
-    .s2_i        (st_cmd_i[ct_pkg::DmaS2Lsb +: SpmW]),
-    .wait0_i     (st_cmd_i[ct_pkg::AllWait0Lsb +: 5]),
-    .wait1_i     (st_cmd_i[ct_pkg::AllWait1Lsb +: 5]),
-    .wait2_i     (st_cmd_i[ct_pkg::AllWait2Lsb +: 5]),
-    .sig0_i      (st_cmd_i[ct_pkg::AllSig0Lsb +: 5]),
-    .sig1_i      (st_cmd_i[ct_pkg::AllSig1Lsb +: 5]),
-    .sem_nz_i    (st_sem_nz_i),
-    .sem_dec_o   (st_sem_dec_o),
-    .valid_o     (st_valid),
-    .ready_i     (st_ready),
-    .spm_o       (st_spm),
-    .index_o     (st_index),
-    .entry_o     (st_entry),
-    .begin_o     (st_first),
-    .end_o       (st_last),
-    .sigs_o      (st_sigs)
-  );
-
-  // Of Nb, 16 to 64, the tiles less one; of N1 the bound.
-  always_ff @(posedge clk_i) begin
-    if (ld_cmd_valid && ld_cmd_ready) begin
-      ld_tiles_q <= ld_cmd_i[ct_pkg::DmaNbLsb + 4 +: 2] - 2'd1;
-      ld_free_q  <= ld_cmd_i[ct_pkg::DmaFreeLsb];
-    end
-    if (st_cmd_valid && st_cmd_ready) begin
-      st_tiles_q <= st_cmd_i[ct_pkg::DmaNbLsb + 4 +: 2] - 2'd1;
-      st_bound_q <= st_cmd_i[ct_pkg::DmaN1Lsb + 4 +: 8];
-    end
-  end
-  logic unused_cmd;
-  assign unused_cmd = ^{ld_cmd_i, st_cmd_i, ld_last, st_first};
 
   // ---------------------------------------------------------------------------------------------------------------------------
   // The front ends.
@@ -272,8 +220,8 @@ module ct_dma_comp #(
     .st_valid_i      (st_valid),
     .st_ready_o      (st_ready),
     .st_spm_i        (st_spm),
-    .st_tiles_i      (st_tiles_q),
-    .st_bound_i      (st_bound_q),
+    .st_tiles_i      (st_tiles),
+    .st_bound_i      (st_bound),
     .st_index_i      (st_index),
     .st_entry_i      (st_entry),
     .st_store_i      (st_last),
@@ -284,11 +232,11 @@ module ct_dma_comp #(
     .ld_valid_i      (ld_valid),
     .ld_ready_o      (ld_ready),
     .ld_spm_i        (ld_spm),
-    .ld_tiles_i      (ld_tiles_q),
+    .ld_tiles_i      (ld_tiles),
     .ld_index_i      (ld_index),
     .ld_entry_i      (ld_entry),
     .ld_read_i       (ld_read),
-    .ld_free_i       (ld_free_q),
+    .ld_free_i       (ld_free),
     .ld_sigs_i       (ld_sigs),
     .ld_err_o        (act_ld_err),
     .ld_err_kind_o   (act_ld_kind),

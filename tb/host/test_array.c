@@ -524,6 +524,25 @@ static void test_a_shared_member_moves(void **state) {
 /* ---- Both queues -------------------------------------------------------------------------------
  */
 
+/* The queues that runs of members have been in: a bit for each. */
+struct queues {
+  const ct_array *array;
+  unsigned seen[6];
+};
+
+static int note_queue(void *arg, const struct ct_member_run *run) {
+  struct queues *q = arg;
+  q->seen[run->number - 1] |= 1u << q->array->member[run->number - 1]->queue;
+  return 0;
+}
+
+static bool has_changed(const struct queues *q) {
+  bool any = false;
+  for (unsigned i = 0; i < 6; ++i)
+    any |= q->seen[i] == (1u << CT_INFERENCE | 1u << CT_TRAINING);
+  return any;
+}
+
 /* A rank in each queue, and perceptrons, one stage each. They change places, since the inference
  * queue is faster; all together it takes less time than in one queue. */
 static void test_both_queues(void **state) {
@@ -541,7 +560,9 @@ static void test_both_queues(void **state) {
     run(&r, 1);
     assert_int_equal(member(&r, 5).beside, both ? 3 : 5);
     assert_int_equal(ct_now(r.dev, &from), CT_OK);
-    run(&r, 49);
+    struct queues queues = {.array = r.array};
+    assert_int_equal(ct_array_run(r.array, 49, &(struct ct_watch){note_queue, &queues}), CT_OK);
+    assert_true(has_changed(&queues) == both);
     assert_int_equal(ct_now(r.dev, &took[both]), CT_OK);
     took[both] -= from;
     for (uint32_t i = 1; i <= 6; ++i)

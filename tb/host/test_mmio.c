@@ -270,7 +270,7 @@ static void waits_are_bounded_and_idle(void **state) {
 /* What a host that launches a job, waits for its end and launches the next takes for each: of the
  * library, of the driver's files and of the trap that stands for the bus. docs/array.md has it. */
 static void a_launch_takes_little(void **state) {
-  enum { LAUNCHES = 100, MOST_US = 5000, MHZ = 100 };
+  enum { LAUNCHES = 100, MOST_US = 1000, MHZ = 100 };
   (void)state;
   for (int i = 0; i < 2; ++i) { /* with the interrupt and without */
     struct timespec from, to;

@@ -261,6 +261,41 @@ static void test_follows_what_updates(void **state) {
   bed_free(&b);
 }
 
+/* What else is made of a value than a weight's gradient, the formula does not know: no bound. */
+static void test_follows_all_or_nothing(void **state) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.1}, .momentum = 0.9};
+  static const struct {
+    const char *op;
+    unsigned sums;
+  } also[] = {{"relu", 1}, {"softmax", 1}, {"gelu", 0}}; /* softmax's needs its result alone */
+  (void)state;
+  for (size_t i = 0; i < sizeof also / sizeof *also; ++i) {
+    ct_device *dev;
+    ct_network *net;
+    struct bed b;
+    bed_make(&b);
+    const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(ROWS, COLS)),
+              one = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(COLS, COLS)),
+              kept = BED_ADD(&b, "linear", BED_IN(in, one)),
+              weight = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(COLS, COLS)),
+              labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(ROWS, COLS));
+    const int logits = BED_ADD(&b, "add",
+                               BED_IN(BED_ADD(&b, "linear", BED_IN(kept, weight)),
+                                      BED_ADD(&b, also[i].op, BED_IN(kept)))),
+              loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+    assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+    assert_int_equal(ct_graph_set_format(b.g, kept, CT_FORMAT_COMPRESSED), kept);
+    bed_check(&b);
+    assert_int_equal(ct_open("emu:", &dev), CT_OK);
+    if (ct_network_create(dev, b.g, NULL, &net)) fail_msg("%s", ct_last_error(dev));
+    assert_int_equal(net->compiled.kepts, 1);
+    assert_int_equal(net->compiled.kept[0].sums, also[i].sums);
+    ct_network_free(net);
+    ct_close(dev);
+    bed_free(&b);
+  }
+}
+
 /* ---- Of one network ---- */
 
 static ct_graph *resnet8(uint32_t batch, enum ct_format format) {
@@ -573,6 +608,7 @@ int main(void) {
                                      cmocka_unit_test(test_same_on_simulated_cores),
                                      cmocka_unit_test(test_rounded_as_said),
                                      cmocka_unit_test(test_follows_what_updates),
+                                     cmocka_unit_test(test_follows_all_or_nothing),
                                      cmocka_unit_test(test_needs_less),
                                      cmocka_unit_test(test_pages),
                                      cmocka_unit_test(test_bounds),

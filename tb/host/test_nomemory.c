@@ -599,6 +599,40 @@ static void without_memory_arenas(void **state) {
   }
 }
 
+static bool has_group(const struct ct_fusion *group, size_t stages) {
+  for (size_t i = 0; group->stage && i < stages; ++i)
+    if (group->stage[i].programs.count) return true;
+  return false;
+}
+
+/* Programs of members are made by the next call, then. */
+static void without_memory_groups(void **state) {
+  (void)state;
+  const struct ct_network_options how = {.kernels = true};
+  const struct ct_fusion *group;
+  ct_device *dev;
+  ct_network *net;
+  if (ct_open("emu:", &dev)) fail_msg("%s", ct_last_error(NULL));
+  ct_graph *g = perceptron(BATCH, true);
+  if (ct_network_create(dev, g, &how, &net)) fail_msg("%s", ct_last_error(dev));
+  long n = 0;
+  host.for_good = false;
+  for (bool failed = true; failed; ++n) {
+    host.before = n;
+    host.failed = false;
+    host.armed = true;
+    const int err = ct_fusion_make(net, true, &group);
+    host.armed = false;
+    failed = host.failed;
+    assert_int_equal(err, failed ? CT_ERR_MEMORY : CT_OK);
+    assert_true(has_group(group, net->compiled.stages) == !failed);
+  }
+  assert_true(n > 100);
+  ct_network_free(net);
+  ct_graph_free(g);
+  ct_close(dev);
+}
+
 static void without_memory_arrays(void **state) {
   (void)state;
   for (int for_good = 0; for_good < 2; ++for_good) {
@@ -702,6 +736,7 @@ int main(void) {
       cmocka_unit_test(without_memory_files),          cmocka_unit_test(without_memory_requests),
       cmocka_unit_test(without_memory_gradients),      cmocka_unit_test(without_memory_networks),
       cmocka_unit_test(without_memory_arrays),         cmocka_unit_test(without_memory_arenas),
+      cmocka_unit_test(without_memory_groups),
   };
   ct_rng rng = ct_rng_make(1);
   for (int i = 0; i < BATCH * IN; ++i)

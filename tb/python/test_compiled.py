@@ -433,7 +433,8 @@ def test_perceptrons_in_the_devices_batches(uri: str, seed: int) -> None:
 def test_members_have_their_own_updates(seed: int, tmp_path: Path) -> None:
     """Momentum and decay are a member's; a file is taken by one of them."""
     x, y = images(seed, 4, 28, 28, 1), np.eye(10, dtype=np.float32)[np.arange(4)]
-    updates = [coltrain.Update(0.02 * (m + 1), momentum=0.3 * m, weight_decay=0.01 * (m + 1)) for m in range(3)]
+    rates = [0.02 * (m + 1) for m in range(3)]
+    updates = [coltrain.Update(rate, momentum=0.3 * m, weight_decay=0.01 * (m + 1)) for m, rate in enumerate(rates)]
 
     def graph(u: coltrain.Update) -> coltrain.Graph:
         g = coltrain.Graph.builtin("lenet5", 4, training=True)
@@ -445,8 +446,9 @@ def test_members_have_their_own_updates(seed: int, tmp_path: Path) -> None:
             members.select(m)
             members.draw(m + 1)
         members.write({"x": x, "y": y})
-        for step in range(2):
-            members.run_members(step=step, updates=updates)
+        members.run_members(updates=updates)
+        others = [u._replace(schedule=0.5) for u in updates]  # schedules of the call go before theirs
+        members.run_members(step=1, updates=others, schedules=[coltrain.Schedule(rate) for rate in rates])
         with pytest.raises(coltrain.ArgumentError, match="2 of 3 members"):
             members.run_members(updates=updates[:2])
         for m, update in enumerate(updates):

@@ -51,6 +51,7 @@ def test_a_point(seed: int) -> None:
     point = measure("digits-adam", 3, "sim:", small=True)
     assert point["identical"] and point["programs"] == 1 and point["runs"] == 2 and point["batches"] == 2 and point["beside"] == 3
     assert 0 < point["cycles_per_run"] < point["apart_cycles"] < 1.05 * one["cycles_per_run"] and 0 < point["busy"] < 1
+    assert point["run_bytes"] == one["run_bytes"] > 0  # of members apart
     values = alone("digits-adam", True, 0, 1)
     other = {k: v.copy() for k, v in values.items()}
     assert same(values, other)

@@ -29,7 +29,7 @@ struct ct_comp {
   uint8_t memory[CT_RIG_MIB << 20], after[CT_RIG_MIB << 20];
 };
 
-/* A device for the cases: their state. rounds: of the random ones. */
+/* A device for the cases: their state. rounds: of the random ones, 16 at least. */
 struct ct_comp_device {
   const char *name;
   const struct ct_transport_ops *ops;
@@ -45,7 +45,9 @@ void ct_comp_close(struct ct_comp *b);
 struct ct_cmd *ct_comp_add(struct ct_comp *b, unsigned code);
 /* Records of all tiles, one behind the other. */
 struct ct_cmd *ct_comp_records(struct ct_comp *b, unsigned code, uint32_t at, uint32_t spm);
-/* All of them in groups of so many tiles, four or fewer in an index unit. */
+/* How many tiles fill index units, in groups of so many tiles, so many in a unit. */
+unsigned ct_comp_whole(unsigned tiles, unsigned groups);
+/* These, in groups of so many tiles, four or fewer in an index unit. */
 struct ct_cmd *ct_comp_groups(struct ct_comp *b, unsigned code, uint32_t spm, unsigned tiles,
                               unsigned groups, unsigned first);
 /* One begins when the other is complete. */

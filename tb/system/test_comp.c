@@ -71,8 +71,7 @@ static struct ct_cmd *records_by_unit(struct ct_comp *w, unsigned code, uint32_t
  */
 static void write_program(struct beside *b, struct ct_comp *w, bool freed) {
   ct_rng *r = &b->rng;
-  const unsigned tiles = 1u << ct_rng_below(r, 3);
-  const unsigned groups = tiles == 4 ? 1u << ct_rng_below(r, 3) : 1 + 3 * ct_rng_below(r, 2);
+  const unsigned tiles = 1 + ct_rng_below(r, 4), groups = 1 + ct_rng_below(r, 4);
   const unsigned first = ct_rng_below(r, 5 - groups), per_unit = tiles * groups;
   const uint8_t bound = (uint8_t)(ct_rng_percent(r, 30) ? 0 : ct_rng_below(r, 255));
   w->prog.count = 0;
@@ -157,8 +156,8 @@ static void beside(void **state) {
                       ct_rig_unit(0, CT_RIG_IN), ct_rig_unit(0, CT_RIG_OUT));
     }
     same = run_all(b, JOBS, true) && ct_same_counters(&b->pair, true);
-    static const uint8_t none[0x10000];
-    if (racing) ct_pair_mem_write(&b->pair, ct_rig_addr(1, CT_COMP_INDEX), none, 0x11000 - 0x1000);
+    static const uint8_t none[CT_COMP_ARENA - CT_COMP_INDEX + 4096 * CT_COMP_ARENA_PAGES];
+    if (racing) ct_pair_mem_write(&b->pair, ct_rig_addr(1, CT_COMP_INDEX), none, sizeof none);
     for (unsigned c = 0; c < 2; ++c)
       same &= ct_same_out(&b->pair, c, "jobs");
     for (unsigned d = 0; d < 2; ++d) {
@@ -386,9 +385,6 @@ int main(void) {
   for (unsigned i = 0; i < 2; ++i)
     core[i] = (struct ct_comp_device){ct_cores[i].name, ct_cores[i].ops, ct_cores[i].error,
                                       "dram=8,stall=20,latency=20,seed=7", 20};
-  static struct ct_comp_device quick;
-  quick = core[0];
-  quick.args = "dram=8";
   static struct ct_comp_device plain_memory[2];
   for (unsigned i = 0; i < 2; ++i) {
     plain_memory[i] = core[i];
@@ -396,7 +392,7 @@ int main(void) {
   }
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(who_has_it),
-      cmocka_unit_test_prestate(rate, &quick),
+      cmocka_unit_test_prestate(rate, &plain_memory[0]),
       cmocka_unit_test_prestate(ct_comp_groups_come_back, &core[0]),
       cmocka_unit_test_prestate(ct_comp_groups_come_back, &core[1]),
       cmocka_unit_test_prestate(ct_comp_jobs_end_in_errors, &core[0]),

@@ -64,7 +64,7 @@ $(call dut,ct_vpu_16,ct_vpu,rtl/vpu/ct_vpu.sv,-GVpuLanes=16)
 $(call dut,ct_vpu_4,ct_vpu,rtl/vpu/ct_vpu.sv,-GVpuLanes=4)
 $(call dut,ct_vpu_4f,ct_vpu,rtl/vpu/ct_vpu.sv,-GVpuLanes=4 -GFnLanes=4)
 $(call bench,test_vpu,ct_vpu_16 ct_vpu_4 ct_vpu_4f,tb/unit/vpu_bench.c tb/unit/vpu_gen.c tb/unit/vpu_model.c host/emu/ct_num.c host/lib/lower/ct_chain.c host/lib/isa/ct_bound.c)
-$(call dut,ct_dma,ct_dma,rtl/dma/ct_dma.sv,-GGather=1 -GCompress=1)
+$(call dut,ct_dma,ct_dma,rtl/dma/ct_dma.sv,-GGather=1)
 $(call bench,test_dma,ct_dma,tb/unit/dma_bench.c host/transports/sim/ct_axi_mem.c)
 # What is chained is as in ct_dma: the first client.
 $(call dut,ct_dma_rd_n1,ct_dma_rd,rtl/dma/ct_dma_rd.sv,-GClients=1 -GTagW=12 -GEndW=7)

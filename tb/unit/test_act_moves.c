@@ -518,7 +518,10 @@ static void check_address(const struct bench *b, enum fault f, uint32_t addr) {
       assert_int_equal(addr, b->bad_word);
       break;
     case kStoreFar:
-      if (addr < kArena) assert_int_equal(addr, index_of(b, b->st_step));
+      if (addr < kArena)
+        assert_int_equal(addr, index_of(b, b->st_step));
+      else
+        assert_in_range(addr, kArena, kArena + kPages * CT_ACT_PAGE_UNITS - 1);
       break;
     case kNoRoom:
       assert_int_equal(addr, index_of(b, b->st_step));

@@ -136,6 +136,7 @@ struct ct_kept_sum {
   int through, divisor; /* it makes what makes the gradient, normalised: scale and variance; or 0 */
   bool derived;         /* ... or otherwise */
   int variance;         /* the state that has the variance of its columns; 0: a plain product */
+  double epsilon;       /* that variance or divisor has added */
   int momentum;         /* the state that has its momentum, or its mean */
   struct ct_mat delta;  /* sums of squares of the other operand, column by column: FP32 */
 };

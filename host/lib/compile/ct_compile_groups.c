@@ -78,7 +78,9 @@ static uint64_t cycles_of(struct ct_compiler *c, const struct ct_codes *codes, u
   for (unsigned round = 0; round < 2; ++round) {
     all = 0;
     for (size_t i = 0; i < codes->count; ++i) {
-      if (ct_cycles(&core, codes->job[i].cmd, codes->job[i].count, args, &one)) return 0;
+      const int err = ct_cycles(&core, codes->job[i].cmd, codes->job[i].count, args, &one);
+      if (err == CT_ERR_MEMORY) ct_compile_no_memory(c);
+      if (err) return 0;
       all += one.total;
       core.ahead = one.tail;
     }

@@ -42,6 +42,7 @@ struct ct_val {
   bool apart;   /* put together of planes, or some of them: no operand of a tile program that
                    `step` names, but one for those behind it */
   int reshaped; /* of which it has the elements, in rows of another length; or CT_NO_VALUE */
+  int again;    /* which it is again for gradients; or CT_NO_VALUE */
   bool constant;
   float number;
   uint32_t stream, limit; /* GIVEN: a mask of dropout */
@@ -208,6 +209,11 @@ struct ct_net_step *ct_step_add(struct ct_compiler *c, enum ct_step_kind kind,
 /* The step makes the value, which it returns. */
 int ct_step_makes(struct ct_compiler *c, const struct ct_net_step *s, int value);
 
+/* ---- Normalisation ---- */
+
+/* Attributes: ct_op_norm.c has them in this order. */
+enum { CT_NORM_EPSILON, CT_NORM_OTHER };
+
 /* ---- Sums ---- */
 
 /* Over rows (all, or segments of so many), or over columns; as in ct_kernel.h. */
@@ -372,6 +378,10 @@ void ct_compile_programs(struct ct_compiler *c);
 typedef void ct_value_use(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
                           bool made);
 void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f);
+/* The value lives at that step, which makes it or reads it. Planes of another value are that one's:
+ * the one that lives is returned. */
+struct ct_val *ct_value_lives(struct ct_compiler *c, const struct ct_net_step *s, int value,
+                              bool made);
 
 /* ---- Programs ---- */
 

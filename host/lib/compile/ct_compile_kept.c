@@ -140,11 +140,8 @@ static int by_order(const void *a, const void *b) {
 
 static void live(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
                  bool made) {
-  const int whole = c->value[value].within;
-  struct ct_val *v = &c->value[whole == CT_NO_VALUE ? value : whole];
   (void)keep;
-  if (made && (v->first == CT_FROM_START || s->order < v->first)) v->first = s->order;
-  if (v->last < s->order) v->last = s->order;
+  ct_value_lives(c, s, value, made);
 }
 
 /* Orders without gaps, and the lives that follow from them. */
@@ -172,6 +169,7 @@ static int copy_of(struct ct_compiler *c, int value) {
   if (c->error) return 0;
   c->value[copy].narrow = c->value[value].narrow;
   c->value[copy].format = c->value[value].format;
+  c->value[copy].again = value;
   return copy;
 }
 
@@ -323,7 +321,6 @@ static int momentum_of(const struct ct_compiler *c, int gradient) {
 /* The squares of delta, which is there behind step `at`, are summed for the host. */
 static void add_sum(struct ct_compiler *c, struct ct_kept *k, size_t at, int delta,
                     struct ct_kept_sum of) {
-  if (!of.momentum || k->sums == CT_KEPT_SUMS) return;
   const int sum = ct_value_new(c, 1, c->value[delta].cols);
   if (c->error) return;
   for_host(c, sum);
@@ -345,13 +342,23 @@ static void add_product(struct ct_compiler *c, struct ct_kept *k, size_t i) {
   add_sum(c, k, i, c->step[i].dy, (struct ct_kept_sum){.momentum = momentum_of(c, gradient)});
 }
 
+/* The gradient of what normalises; CT_NO_VALUE: it has none, or its scale no momentum. */
+static int delta_of(const struct ct_compiler *c, const struct ct_gnode *norm) {
+  const int delta = c->value_of[c->g->tensor[norm->out[0]]->gradient];
+  const int scale = c->g->tensor[norm->in[1]]->gradient;
+  if (delta == CT_NO_VALUE || c->value[delta].step == CT_FROM_START || scale <= 0)
+    return CT_NO_VALUE;
+  return momentum_of(c, scale) ? delta : CT_NO_VALUE;
+}
+
 /* The gradient of a scale from the value, which the node normalises, and its result's gradient. */
 static void add_norm(struct ct_compiler *c, struct ct_kept *k, const struct ct_gnode *n) {
-  const int delta = c->value_of[c->g->tensor[n->out[0]]->gradient];
-  const int scale = c->g->tensor[n->in[1]]->gradient;
-  if (delta == CT_NO_VALUE || c->value[delta].step == CT_FROM_START || scale <= 0) return;
+  const int delta = delta_of(c, n);
+  if (delta == CT_NO_VALUE) return;
   add_sum(c, k, (size_t)c->value[delta].step, delta,
-          (struct ct_kept_sum){.momentum = momentum_of(c, scale), .variance = n->in[4]});
+          (struct ct_kept_sum){.momentum = momentum_of(c, c->g->tensor[n->in[1]]->gradient),
+                               .variance = n->in[4],
+                               .epsilon = ct_attr(n, CT_NORM_EPSILON, 0)});
 }
 
 /* The node that normalises the value over the batch; NULL: none does. */
@@ -374,7 +381,8 @@ static void add_derived(struct ct_compiler *c, int value, size_t again) {
             (struct ct_kept_sum){.momentum = momentum_of(c, s->node->out[0]),
                                  .derived = true,
                                  .through = norm ? norm->in[1] : 0,
-                                 .divisor = norm ? norm->in[4] : 0});
+                                 .divisor = norm ? norm->in[4] : 0,
+                                 .epsilon = norm ? ct_attr(norm, CT_NORM_EPSILON, 0) : 0});
   }
 }
 
@@ -387,20 +395,93 @@ static void add_means(struct ct_compiler *c, int value, struct ct_kept *k) {
                       (s->kind == CT_STEP_SUM_ROWS && s->sum.segment && !s->sum.squares);
     if (is_back(s) || !mean || s->x != value) continue;
     for (const struct ct_kept *y = c->out->kept; y < k; ++y)
-      for (unsigned j = 0; y->value == s->y && j < y->sums && k->sums < CT_KEPT_SUMS; ++j) {
+      for (unsigned j = 0; y->value == s->y && j < y->sums; ++j) {
+        if (k->sums == CT_KEPT_SUMS) {
+          k->sums = 0;
+          return;
+        }
         k->sum[k->sums] = y->sum[j];
         k->sum[k->sums++].derived = true;
       }
   }
 }
 
-/* What its bound follows: a value that something else is made of, too, has no bound. */
+/* What the bound follows: the gradients of weights that are made of the value. */
 static void add_sums(struct ct_compiler *c, int value, int copy) {
   struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
   for (size_t i = 0, steps = c->steps; i < steps && !c->error; ++i)
     if (c->step[i].kind == CT_STEP_CONV_WEIGHTS && c->step[i].x == copy) add_product(c, k, i);
   const struct ct_gnode *norm = norm_of(c, value);
   if (norm && !c->error) add_norm(c, k, norm);
+}
+
+static bool is_one_of(const struct ct_gnode *n, const char *const *ops) {
+  for (; *ops; ++ops)
+    if (!strcmp(n->op->name, *ops)) return true;
+  return false;
+}
+
+static bool node_reads(const struct ct_compiler *c, const struct ct_gnode *n, int value) {
+  for (uint32_t i = 0; i < n->inputs; ++i)
+    if (n->in[i] > 0 && c->value_of[n->in[i]] == value) return true;
+  return false;
+}
+
+/* Whether a node of the gradients makes of the value what its bound follows, which it counts, or
+ * nothing: a mask, another name. Of products steps tell. */
+static bool node_follows(const struct ct_compiler *c, const struct ct_gnode *n, int value,
+                         const struct ct_gnode *norm, unsigned *sums) {
+  static const char *const known[] = {
+      "relu_grad",        "leaky_relu_grad", "clip_grad", "max_pool_grad",
+      "conv_weight_grad", "matmul",          NULL};
+  static const char *const names[] = {"reshape", "flatten", NULL};
+  if (is_one_of(n, known)) return true;
+  if (is_one_of(n, names)) return c->value_of[n->out[0]] == value;
+  if (strcmp(n->op->name, "batch_norm_grad") != 0 || !norm || n->in[2] != norm->in[1]) return false;
+  ++*sums;
+  return delta_of(c, norm) != CT_NO_VALUE;
+}
+
+/* So does a step: a product is one for a weight's gradient. */
+static bool step_follows(const struct ct_compiler *c, const struct ct_net_step *s, int value,
+                         unsigned *sums) {
+  const bool product = s->kind == CT_STEP_CONV_WEIGHTS && s->x == value;
+  const bool other = s->w == value || s->dy == value || (s->x == value && !product);
+  if (s->kind == CT_STEP_SUM_ROWS || s->kind == CT_STEP_POOL_BACK) return true;
+  *sums += product;
+  return !other && (!product || momentum_of(c, s->node->out[0]));
+}
+
+/* So do all that read the value, which is `of` or that again. norm: the node whose scale's gradient
+ * may be made of it. */
+static bool follow(struct ct_compiler *c, int value, int of, const struct ct_gnode *norm,
+                   unsigned *sums) {
+  for (size_t i = 0; i < c->g->nodes; ++i) {
+    const struct ct_gnode *n = c->g->node[i];
+    if (n->backward && node_reads(c, n, of) && !node_follows(c, n, of, norm, sums)) return false;
+  }
+  for (size_t i = 0; i < c->steps; ++i) {
+    struct ct_net_step *s = &c->step[i];
+    if (!is_back(s) || makes_again(s) || !reads_instead(s, value, value)) continue;
+    if (!step_follows(c, s, value, sums)) return false;
+  }
+  return true;
+}
+
+/* Whether a bound can follow all that gradients make of a value, and of what is made of it again: a
+ * value that something else is made of has none. */
+static bool is_followed(struct ct_compiler *c, int value) {
+  unsigned sums = 0;
+  if (!follow(c, value, value, norm_of(c, value), &sums)) return false;
+  for (size_t i = 0; i < c->values; ++i) {
+    const struct ct_val *v = &c->value[i];
+    if (v->again == CT_NO_VALUE || v->step == CT_FROM_START) continue;
+    struct ct_net_step *s = &c->step[v->step];
+    if (makes_again(s) && reads_instead(s, value, value) &&
+        !follow(c, (int)i, v->again, NULL, &sums))
+      return false;
+  }
+  return sums <= CT_KEPT_SUMS;
 }
 
 /* A step that unpacks the groups of an index in front of that order; the value that it makes. */
@@ -429,18 +510,20 @@ static void choose_freeing(struct ct_compiler *c, int index) {
 
 /* What makes something again is far in front of other gradients: it unpacks for itself. */
 static void unpack_all(struct ct_compiler *c, int value, int index, enum ct_keep way) {
+  const bool followed = is_followed(c, value);
   for (size_t i = 0, steps = c->steps; i < steps && !c->error; ++i) {
     if (!makes_again(&c->step[i]) || !reads_instead(&c->step[i], value, CT_PENDING)) continue;
     const int own = unpack(c, value, index, way, c->step[i].order, c->step[i].node);
     if (c->error) return;
     reads_instead(&c->step[i], CT_PENDING, own);
-    add_derived(c, value, i);
+    if (followed) add_derived(c, value, i);
   }
   const struct readers r = readers_of(c, value);
   if (r.first == CT_FROM_START || c->error) return;
   const int copy = unpack(c, value, index, way, r.first, c->step[r.step].node);
   if (c->error) return;
   read_instead(c, value, copy);
+  if (!followed) return;
   add_sums(c, value, copy);
   struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
   if (!c->error && k->sums == 0) add_means(c, value, k);

@@ -108,8 +108,6 @@ void ct_lower_op_global_average_pool_grad(struct ct_compiler *c, const struct ct
 
 /* ---- Normalisation over the batch ---------------------------------------------------------- */
 
-enum { NORM_EPSILON, NORM_OTHER };
-
 /* What is done to each channel: y = x factor + shift. */
 struct affine {
   int factor, shift;
@@ -129,7 +127,7 @@ static struct affine affine_of(struct ct_compiler *c, const struct ct_gnode *n, 
                  variance = ct_tiles_in(&t, vals[3]);
   unsigned mean = ct_tiles_in(&t, vals[2]);
   if (layer != CT_NO_VALUE) mean = ct_tiles_op(&t, CT_TILE_SUB, mean, ct_tiles_in(&t, layer));
-  const unsigned sum = ct_tiles_axpb(&t, variance, 1, (float)ct_attr(n, NORM_EPSILON, 0));
+  const unsigned sum = ct_tiles_axpb(&t, variance, 1, (float)ct_attr(n, CT_NORM_EPSILON, 0));
   const unsigned inverse = ct_tiles_op(&t, CT_TILE_RSQRT, sum, 0);
   const unsigned factor = ct_tiles_op(&t, CT_TILE_MUL, scale, inverse);
   const unsigned moved = ct_tiles_op(&t, CT_TILE_MUL, mean, factor);
@@ -226,7 +224,7 @@ void ct_lower_op_batch_norm(struct ct_compiler *c, const struct ct_gnode *n) {
 /* Statistics of the batch, in two passes; the running ones go a part of the way to them. */
 void ct_lower_op_batch_norm_train(struct ct_compiler *c, const struct ct_gnode *n) {
   enum { X, SCALE, BIAS, RUNNING, INPUTS = RUNNING + 2 };
-  const float momentum = (float)ct_attr(n, NORM_OTHER, 0);
+  const float momentum = (float)ct_attr(n, CT_NORM_OTHER, 0);
   int in[INPUTS];
   if (!ct_values_plain_in(c, n, 0, in, INPUTS)) return;
   const int x = in[X];
@@ -265,7 +263,7 @@ static void norm_vectors(struct ct_compiler *c, const struct ct_gnode *n, const 
   if (c->error) return;
   struct ct_tiles t = ct_tiles_apart(c, n, 1, c->value[scale].cols, false);
   const unsigned sum =
-      ct_tiles_axpb(&t, ct_tiles_in(&t, variance), 1, (float)ct_attr(n, NORM_EPSILON, 0));
+      ct_tiles_axpb(&t, ct_tiles_in(&t, variance), 1, (float)ct_attr(n, CT_NORM_EPSILON, 0));
   const unsigned inverse = ct_tiles_op(&t, CT_TILE_RSQRT, sum, 0);
   const unsigned gscale = ct_tiles_op(&t, CT_TILE_MUL, ct_tiles_in(&t, sums->times), inverse);
   const unsigned a = ct_tiles_op(&t, CT_TILE_MUL, ct_tiles_in(&t, scale), inverse);
@@ -291,7 +289,7 @@ void ct_lower_op_batch_norm_grad(struct ct_compiler *c, const struct ct_gnode *n
                          times = {.x = x, .less = in[GRAD_MEAN], .times = gy, .scale = 1};
   const int gbias = ct_value_sum(c, n, &of_gy);
   const struct sums sums = {gbias, ct_value_sum(c, n, &times)};
-  const bool batch = ct_attr(n, NORM_OTHER, 0) != 0;
+  const bool batch = ct_attr(n, CT_NORM_OTHER, 0) != 0;
   int v[4] = {0};
   norm_vectors(c, n, in, &sums, batch ? 1.0f / (float)c->value[x].rows : 0, v);
   const int vals[5] = {gy, x, v[0], v[1], v[2]};

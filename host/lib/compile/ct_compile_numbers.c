@@ -152,10 +152,6 @@ float ct_compiled_scalar(const struct ct_scalar *s, uint64_t run) {
   }
 }
 
-static double or_else(double x, double fallback) {
-  return x == 0 ? fallback : x;
-}
-
 void ct_compiled_update(struct ct_scalar *s, const struct ct_optimise *how) {
   s->schedule = how->schedule;
   switch (s->kind) {
@@ -168,15 +164,15 @@ void ct_compiled_update(struct ct_scalar *s, const struct ct_optimise *how) {
     case CT_SCALAR_STEP:
     case CT_SCALAR_BETA1:
     case CT_SCALAR_REST1:
-      s->value = or_else(how->beta1, 0.9);
+      s->value = ct_adam_of(how).beta1;
       break;
     case CT_SCALAR_ROOT:
     case CT_SCALAR_BETA2:
     case CT_SCALAR_REST2:
-      s->value = or_else(how->beta2, 0.999);
+      s->value = ct_adam_of(how).beta2;
       break;
     case CT_SCALAR_EPSILON:
-      s->value = or_else(how->epsilon, 1e-8);
+      s->value = ct_adam_of(how).epsilon;
       break;
     default:
       break;
@@ -199,8 +195,8 @@ const char *ct_compiled_wrong_schedule(const struct ct_schedule *s) {
 
 static const char *wrong_in(const struct ct_scalar *s, const struct ct_optimise *how) {
   const double sgd[] = {how->momentum, how->weight_decay};
-  const double adam[] = {or_else(how->beta1, 0.9), or_else(how->beta2, 0.999),
-                         or_else(how->epsilon, 1e-8), how->weight_decay};
+  const struct ct_adam own = ct_adam_of(how);
+  const double adam[] = {own.beta1, own.beta2, own.epsilon, how->weight_decay};
   if (s->kind == CT_SCALAR_MOMENTUM) return first_wrong(ct_gop_find("sgd"), sgd, 2);
   return s->kind >= CT_SCALAR_BETA1 ? first_wrong(ct_gop_find("adam"), adam, 4) : NULL;
 }

@@ -94,14 +94,19 @@ void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f)
   }
 }
 
-/* The value lives at that step, which makes it or reads it in one way of keeping. Planes of another
- * value are that one's. */
-static void note(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
-                 bool is_made) {
+struct ct_val *ct_value_lives(struct ct_compiler *c, const struct ct_net_step *s, int value,
+                              bool made) {
   const int whole = c->value[value].within;
   struct ct_val *v = &c->value[whole == CT_NO_VALUE ? value : whole];
-  if (is_made && (v->first == CT_FROM_START || s->order < v->first)) v->first = s->order;
+  if (made && (v->first == CT_FROM_START || s->order < v->first)) v->first = s->order;
   if (v->last < s->order) v->last = s->order;
+  return v;
+}
+
+/* So it does, and what reads it does so in one way of keeping. */
+static void note(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
+                 bool is_made) {
+  struct ct_val *v = ct_value_lives(c, s, value, is_made);
   if (is_made) return;
   if (keep == CT_KEEPS)
     v->any = true;

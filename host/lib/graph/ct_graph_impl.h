@@ -108,6 +108,12 @@ extern const struct ct_gop *const ct_gops[];
 const struct ct_gop *ct_gop_find(const char *name);
 size_t ct_gop_count(void);
 
+/* What Adam takes of its settings: where one is 0, the operator's own. */
+struct ct_adam {
+  double beta1, beta2, epsilon;
+};
+struct ct_adam ct_adam_of(const struct ct_optimise *how);
+
 /* ---- For operators ------------------------------------------------------------------------- */
 
 /* Leaves a sentence and returns error. ct_refuse(): CT_ERR_ARG, about a node. */

@@ -15,10 +15,6 @@ struct step {
   int *gradient;  /* by tensor: what a weight is updated by; 0: it is not updated */
 };
 
-static double or_else(double x, double fallback) {
-  return x == 0 ? fallback : x;
-}
-
 static int emit_rate(const struct step *s) {
   const struct ct_schedule *h = &s->how->schedule;
   return CT_EMIT(
@@ -89,11 +85,11 @@ static int emit_adam(const struct step *s, int w, int gradient, double decay) {
   ct_graph *g = s->g;
   const int m = emit_state(g, w, "mean"), v = emit_state(g, w, "square");
   const bool decoupled = s->how->optimiser == CT_OPTIMISER_ADAMW;
+  const struct ct_adam how = ct_adam_of(s->how);
   const int new_w =
       CT_EMIT(g, NULL, .op = "adam", CT_IN(w, gradient, m, v, s->rate),
-              CT_ATTRS({"beta1", 1, {or_else(s->how->beta1, 0.9)}},
-                       {"beta2", 1, {or_else(s->how->beta2, 0.999)}},
-                       {"epsilon", 1, {or_else(s->how->epsilon, 1e-8)}}, {"decay", 1, {decay}},
+              CT_ATTRS({"beta1", 1, {how.beta1}}, {"beta2", 1, {how.beta2}},
+                       {"epsilon", 1, {how.epsilon}}, {"decay", 1, {decay}},
                        {"decoupled", 1, {decoupled}}, {"runs", 1, {s->runs}}));
   if (new_w > 0) {
     ct_graph_becomes(g, m, new_w + 1);

@@ -156,6 +156,16 @@ static const struct ct_attr_rule adam_attrs[] = {CT_NUMBER("beta1", 0, 0.999999,
                                                  RUNS,
                                                  {0}};
 
+static double or_own(double x, unsigned attr) {
+  return x == 0 ? adam_attrs[attr].fallback : x;
+}
+
+struct ct_adam ct_adam_of(const struct ct_optimise *how) {
+  return (struct ct_adam){.beta1 = or_own(how->beta1, BETA1),
+                          .beta2 = or_own(how->beta2, BETA2),
+                          .epsilon = or_own(how->epsilon, EPSILON)};
+}
+
 static void adam_reference(const struct ct_ref_call *c) {
   if (!ends_step(c, ADAM_RUNS)) {
     stay(c);

@@ -283,8 +283,6 @@ struct ct_pack {
   unsigned n1_reg;      /* to groups */
 };
 uint32_t ct_pack_units(uint32_t rows, uint32_t cols);
-/* Groups of so many tiles at most. */
-uint32_t ct_pack_groups(uint32_t rows, uint32_t cols);
 int ct_kernel_pack(const struct ct_pack *k, const struct ct_room *room, struct ct_codes *codes,
                    const struct ct_why *why);
 

@@ -26,10 +26,6 @@ uint32_t ct_pack_units(uint32_t rows, uint32_t cols) {
   return tiles_of(rows, cols) / STEP + (rest >= GROUP) + (rest % GROUP != 0);
 }
 
-uint32_t ct_pack_groups(uint32_t rows, uint32_t cols) {
-  return (tiles_of(rows, cols) + GROUP - 1) / GROUP;
-}
-
 /* So many groups of so many tiles each, which have an index unit of their own. */
 static void move(struct pack *p, uint32_t unit, uint32_t tile, uint32_t groups, uint32_t tiles) {
   struct ct_lower *l = p->v.l;

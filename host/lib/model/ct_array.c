@@ -145,12 +145,11 @@ static int check_network(const struct ct_array *a, ct_network *n) {
 /* With inputs, where these are its own. */
 static uint64_t bytes_of(const struct ct_array_member *m) {
   const ct_network *n = m->network;
-  const bool own = n->rank && !n->rank->common;
+  const bool own = ct_array_has_own_inputs(m);
   uint64_t units = n->compiled.lasting;
   for (size_t i = 0; i < n->compiled.externals; ++i) {
     const struct ct_external *x = &n->compiled.external[i];
-    const bool made = n->graph->tensor[x->tensor]->node >= 0;
-    if (made || own) units += x->units * m->ahead;
+    if (own || ct_network_makes(n, x)) units += x->units * m->ahead;
   }
   return units * CT_UNIT;
 }

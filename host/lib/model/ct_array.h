@@ -29,7 +29,8 @@
 #include "coltrain/array.h"
 #include "ct_network.h"
 
-enum { CT_ARRAY_AHEAD = 8 };
+/* Each run of a member that is under way has a frame, with a place in the member's rank. */
+enum { CT_ARRAY_AHEAD = CT_RANK_FRAMES };
 
 /* Inputs and labels of a run of networks of the same programs. */
 struct ct_array_batch {
@@ -114,6 +115,8 @@ int ct_array_ranks(struct ct_array *a);
 /* Gives back what runs of ranks need for a while, unless such runs are under way; the next makes
  * it again, where there is room. Whether there was any. */
 bool ct_array_spare(struct ct_array *a);
+/* Whether it does not read batches: it lies in a rank whose members have inputs of their own. */
+bool ct_array_has_own_inputs(const struct ct_array_member *m);
 /* The member in the next slot of the same rank (by 1, or -1); NULL: nobody is there. */
 struct ct_array_member *ct_array_neighbour(const struct ct_array *a,
                                            const struct ct_array_member *m, int by);

@@ -12,6 +12,10 @@
 
 #include "ct_array.h"
 
+bool ct_array_has_own_inputs(const struct ct_array_member *m) {
+  return m->network->rank && !m->network->rank->common;
+}
+
 struct ct_array_member *ct_array_neighbour(const struct ct_array *a,
                                            const struct ct_array_member *m, int by) {
   if (!m->network->rank || (by < 0 && m->slot == 0)) return NULL;

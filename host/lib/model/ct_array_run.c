@@ -136,10 +136,6 @@ static enum ct_queue queue_of(const struct ct_array *a, const struct ct_array_me
   return flights_in(a, CT_INFERENCE) > flights_in(a, CT_TRAINING) ? CT_TRAINING : CT_INFERENCE;
 }
 
-static bool has_own_inputs(const struct ct_array_member *m) {
-  return m->network->rank && !m->network->rank->common;
-}
-
 /* ---- Rows of members ------------------------------------------------------------------------ */
 
 /* Whether the neighbour can begin the same run, in the same queue. */
@@ -261,7 +257,7 @@ static int take_batch(struct ct_array *a, struct ct_array_member *m, struct ct_a
                       bool *ready) {
   bool own = false;
   *batch = NULL;
-  *ready = has_own_inputs(m);
+  *ready = ct_array_has_own_inputs(m);
   if (*ready) return CT_OK;
   const int err = ct_array_batch_take(a, m, batch, &own);
   *ready = !err && *batch;

@@ -224,10 +224,11 @@ static int share(ct_network *n, const ct_network *like) {
   return CT_OK;
 }
 
-static int begin_shared(ct_network *n, bool expected) {
+static int begin_shared(ct_network *n, const struct ct_network_options *o) {
   struct ct_shared *shared = calloc(1, sizeof *shared);
   if (!shared) return no_memory(n->dev);
-  shared->expected = expected;
+  shared->expected = o && o->expect;
+  shared->page_bits = o ? o->bits : 0;
   join(n, shared);
   return compile(n);
 }
@@ -264,14 +265,12 @@ static int build(ct_network *n, const ct_graph *graph, const struct ct_network_o
   n->kernels = (o && o->kernels) || n->members > 1;
   n->kept_error = o ? o->error : 0;
   n->refresh = o && o->refresh ? o->refresh : REFRESH;
-  n->page_bits = o ? o->bits : 0;
   n->common = o && o->shared;
   n->member = calloc(n->members, sizeof *n->member);
   const ct_network *like = o ? o->like : NULL;
-  const bool expected = o && o->expect;
   int err = n->member ? copy_graph(n, graph) : no_memory(n->dev);
-  const bool shares = !err && may_share(n, like, expected);
-  if (!err) err = shares ? share(n, like) : begin_shared(n, expected);
+  const bool shares = !err && may_share(n, like, o && o->expect);
+  if (!err) err = shares ? share(n, like) : begin_shared(n, o);
   if (!err) err = check_common(n);
   if (!err && o && o->weights_of) err = ct_network_join(n, o->weights_of);
   if (!err) err = make_room(n);

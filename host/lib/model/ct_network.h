@@ -50,7 +50,7 @@ struct ct_fusion_stage {
   struct ct_stage_group how; /* without codes */
 };
 struct ct_fusion {
-  bool made;
+  bool made;                     /* by ct_fusion_make(), with whatever came of it */
   struct ct_fusion_stage *stage; /* NULL: no stage has such programs */
 };
 
@@ -89,7 +89,7 @@ struct ct_shared {
   uint64_t arena[CT_QUEUES];    /* runs of a queue go one after the other */
   uint64_t pages;               /* for what is kept compressed, as allocated; 0: none */
   uint32_t page_count;
-  uint32_t page_bits;   /* of a number, for which there are pages */
+  uint32_t page_bits;   /* of a number, for which there are pages; 0: as usual, not known yet */
   uint64_t ends;        /* jobs of the training queue, those of all runs that use them */
   bool leaky;           /* a run has failed: there may be groups that no index knows */
   ct_network *looking;  /* whose run, the last one submitted, looks at gradients; or NULL */
@@ -116,9 +116,8 @@ struct ct_network {
   struct ct_rank *rank;             /* where what lasts is; NULL: it has memory of its own */
   bool bare;                        /* it has no inputs and outputs of its own: frames alone */
   uint8_t *bound;                   /* of what is kept compressed, for the next run */
-  double kept_error;                /* struct ct_network_options.error, .refresh, .bits */
+  double kept_error;                /* struct ct_network_options.error, .refresh */
   uint32_t refresh;
-  uint32_t page_bits;
   int look_error;          /* of the look at its last run, which has not been told yet */
   struct ct_copies copies; /* that publish for this network; made when needed */
   uint32_t numbered;       /* highest number that a version has had */
@@ -327,6 +326,9 @@ struct ct_crowd {
 };
 /* The jobs, in their order. */
 void ct_crowd_jobs(struct ct_crowd *c);
+/* All jobs, which have been counted, as one work. how: its queue, cycle, and what is called at its
+ * end. */
+int ct_crowd_submit(struct ct_crowd *c, const struct ct_work *how, uint64_t *tag);
 
 /* Programs for groups of networks like this one, made when they are first asked for; without
  * stages where the device has no room for them, and of a perceptron as one stage. */
@@ -391,6 +393,9 @@ int ct_kept_look(ct_network *n);
 void ct_kept_argument(const ct_network *n, const struct ct_stage *stage, struct ct_job *job);
 
 /* ---- ct_network_frame.c ---- */
+
+/* Whether runs make it: an output. Else it is an input or a label. */
+bool ct_network_makes(const ct_network *n, const struct ct_external *x);
 
 /* A frame of which only outputs have places of their own, unless it is to be whole. Those of inputs
  * and labels are lent to it, while no run is under way: they are made for networks of the same

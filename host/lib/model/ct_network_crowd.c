@@ -27,7 +27,6 @@ static bool has_group(const struct ct_compiled *c) {
 
 int ct_fusion_load(ct_network *n, struct ct_compiled *c, struct ct_fusion *g) {
   int err = CT_OK;
-  g->made = true;
   if (!has_group(c)) return CT_OK;
   g->stage = calloc(c->stages, sizeof *g->stage);
   if (!g->stage) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for programs of members");
@@ -52,7 +51,6 @@ int ct_fusion_make(ct_network *n, bool common, const struct ct_fusion **group) {
   struct ct_fusion *g = &n->shared->group[common];
   *group = g;
   if (g->made) return CT_OK;
-  g->made = true;
   /* (What is kept compressed has a bound for each network, which jobs of several have no place
    * for.) */
   if (n->compiled.whole || n->compiled.crowded || n->compiled.kepts) return CT_OK;
@@ -63,7 +61,9 @@ int ct_fusion_make(ct_network *n, bool common, const struct ct_fusion **group) {
   if (!err) err = ct_fusion_load(n, &c, g);
   ct_compiled_free(&c);
   if (err) ct_fusion_free(g, n->compiled.stages);
-  return err == CT_ERR_NO_SPACE ? CT_OK : err;
+  if (err == CT_ERR_NO_SPACE) err = CT_OK;
+  g->made = !err; /* else it is tried again */
+  return err;
 }
 
 /* ---- Jobs ---------------------------------------------------------------------------------- */
@@ -139,4 +139,18 @@ void ct_crowd_jobs(struct ct_crowd *c) {
   c->jobs = 0;
   for (uint32_t first = 0; first < c->count; first += CT_MEMBERS_AT_ONCE)
     add_block(c, first);
+}
+
+int ct_crowd_submit(struct ct_crowd *c, const struct ct_work *how, uint64_t *tag) {
+  struct ct_work work = *how;
+  c->job = malloc((c->jobs + 1) * sizeof *c->job);
+  if (!c->job) return ct_fail(c->n->dev, CT_ERR_MEMORY, "no memory for jobs of members");
+  ct_crowd_jobs(c);
+  work.kind = CT_EVENT_RUN;
+  work.job = c->job;
+  work.jobs = (unsigned)c->jobs;
+  const int err = ct_submit_work(c->n->dev, &work, tag);
+  free(c->job);
+  c->job = NULL;
+  return err;
 }

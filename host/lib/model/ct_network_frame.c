@@ -15,7 +15,7 @@ static void release(ct_frame *f) {
   ct_handle_bury(&f->handle);
 }
 
-static bool is_made(const ct_network *n, const struct ct_external *x) {
+bool ct_network_makes(const ct_network *n, const struct ct_external *x) {
   return n->graph->tensor[x->tensor]->node >= 0;
 }
 
@@ -24,7 +24,7 @@ static int make_room(ct_network *n, ct_frame *f, bool whole) {
   for (size_t i = 0; i < n->compiled.externals && !err; ++i) {
     const struct ct_external *x = &n->compiled.external[i];
     const unsigned at = x->reg - CT_ARG_FIRST;
-    if (whole || is_made(n, x))
+    if (whole || ct_network_makes(n, x))
       err = ct_network_alloc(n, x->units, &f->at.external[at]);
     else
       f->borrowed |= 1u << at;
@@ -64,7 +64,8 @@ int ct_inputs_make(ct_network *n, struct ct_regions *at) {
   *at = (struct ct_regions){0};
   for (size_t i = 0; i < n->compiled.externals && !err; ++i) {
     const struct ct_external *x = &n->compiled.external[i];
-    if (!is_made(n, x)) err = ct_network_alloc(n, x->units, &at->external[x->reg - CT_ARG_FIRST]);
+    if (!ct_network_makes(n, x))
+      err = ct_network_alloc(n, x->units, &at->external[x->reg - CT_ARG_FIRST]);
   }
   if (err) ct_inputs_free(n->dev, at);
   return err;

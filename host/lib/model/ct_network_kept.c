@@ -84,7 +84,7 @@ static uint64_t first_page(const struct ct_shared *s) {
 static int open_pages(ct_network *n) {
   struct ct_shared *s = n->shared;
   uint64_t pages;
-  s->page_bits = n->page_bits ? n->page_bits : usual_bits(n);
+  if (!s->page_bits) s->page_bits = usual_bits(n);
   int err = check_pages(n, &pages);
   /* Jobs of a network that is gone may have been left under way. */
   if (!err) err = ct_wait_completed(n->dev, CT_TRAINING, n->dev->pages_until, n->dev->timeout_ms);
@@ -140,7 +140,6 @@ void ct_kept_leave(ct_device *dev, struct ct_shared *s) {
  */
 
 enum { FIRST_STEPS = 20 };
-static const double LEAST_VARIANCE = 1e-5;
 
 bool ct_kept_looks(const ct_network *n, uint64_t step) {
   return keeps(n) && n->kept_error > 0 && (step < FIRST_STEPS || step % n->refresh == 0);
@@ -176,18 +175,17 @@ static int count_group(ct_network *n, struct seen *s, uint32_t entry, uint32_t t
   return CT_OK;
 }
 
-static uint32_t entry_of(const uint8_t *p) {
-  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+static size_t entries_of(const struct ct_kept *k) {
+  return (size_t)ct_pack_units(k->rows, k->cols) * CT_ACT_ENTRIES;
 }
 
 static int count_groups(ct_network *n, struct seen *s, const struct ct_kept *k) {
   uint32_t left = ct_tiles(k->rows) * ct_tiles(k->cols);
-  const size_t entries = (size_t)ct_pack_units(k->rows, k->cols) * 4;
   int err = CT_OK;
   s->nonzero = 0;
   s->largest = 0;
-  for (size_t i = 0; i < entries && !err; ++i) {
-    const uint32_t entry = entry_of(s->index + 4 * i), tiles = ct_min_u32(left, CT_ACT_TILES);
+  for (size_t i = 0; i < entries_of(k) && !err; ++i) {
+    const uint32_t entry = ct_act_entry_at(s->index, i), tiles = ct_min_u32(left, CT_ACT_TILES);
     if (!ct_act_entry_units(entry)) continue;
     err = count_group(n, s, entry, tiles);
     left -= tiles;
@@ -206,7 +204,7 @@ static int normalise(ct_network *n, const struct ct_kept_sum *sum, float *delta)
   if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a variance");
   const int err = ct_network_get_tensor(n, &n->own, &n->compiled.lay[sum->variance], x);
   for (size_t i = 0; i < cols && !err; ++i)
-    delta[i] = (float)((double)delta[i] / ((double)x[i] + LEAST_VARIANCE));
+    delta[i] = (float)((double)delta[i] / ((double)x[i] + sum->epsilon));
   free(x);
   return err;
 }
@@ -222,7 +220,7 @@ static int gain_of(ct_network *n, const struct ct_kept_sum *sum, double *gain) {
   if (!err) err = ct_network_get_tensor(n, &n->own, &n->compiled.lay[sum->divisor], x + cols);
   double all = 0;
   for (size_t i = 0; i < cols && !err; ++i)
-    all += (double)x[i] * x[i] / ((double)x[cols + i] + LEAST_VARIANCE) / (double)cols;
+    all += (double)x[i] * x[i] / ((double)x[cols + i] + sum->epsilon) / (double)cols;
   free(x);
   if (!err) *gain = all;
   return err;
@@ -403,8 +401,8 @@ static int count_units(ct_network *n, const struct ct_kept *k, uint64_t *units) 
   if (!bytes) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for an index");
   const int err = ct_mem_read(n->dev, index_at(n, k), bytes, (size_t)own * CT_UNIT);
   *units = own;
-  for (size_t i = 0; i < (size_t)own * CT_UNIT; i += 4)
-    *units += bytes[i] & 127;
+  for (size_t i = 0; i < entries_of(k) && !err; ++i)
+    *units += ct_act_entry_units(ct_act_entry_at(bytes, i));
   free(bytes);
   return err;
 }

@@ -185,31 +185,17 @@ static int put_masks(ct_network *n, const struct ct_members *run) {
   return err;
 }
 
-static int no_memory(ct_device *dev) {
-  return ct_fail(dev, CT_ERR_MEMORY, "no memory for a run of members");
-}
-
-/* All jobs as one work. */
 static int submit(struct ct_crowd *c, const struct crowd *of, uint64_t *tag) {
   const struct ct_members *run = of->run;
   ct_network *n = of->n;
   struct flight *f = malloc(sizeof *f);
-  int err = ct_network_check_most(n, c->jobs);
-  c->job = malloc((c->jobs + 1) * sizeof *c->job);
-  if (!err && (!f || !c->job)) err = no_memory(n->dev);
-  if (!err) {
-    ct_crowd_jobs(c);
-    *f = (struct flight){n, run->first, run->count, run->queue};
-    const struct ct_work work = {.queue = run->queue,
-                                 .kind = CT_EVENT_RUN,
-                                 .job = c->job,
-                                 .jobs = (unsigned)c->jobs,
-                                 .cycle = run->cycle ? run->cycle : CT_NO_CYCLE,
-                                 .done = landed,
-                                 .arg = f};
-    err = ct_submit_work(n->dev, &work, tag);
-  }
-  free(c->job);
+  if (!f) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a run of members");
+  *f = (struct flight){n, run->first, run->count, run->queue};
+  const struct ct_work how = {.queue = run->queue,
+                              .cycle = run->cycle ? run->cycle : CT_NO_CYCLE,
+                              .done = landed,
+                              .arg = f};
+  const int err = ct_crowd_submit(c, &how, tag);
   if (err) {
     free(f);
     return err;
@@ -241,7 +227,8 @@ int ct_network_submit_members(ct_network *n, const struct ct_members *run, uint6
   const struct crowd of = {n, run};
   struct ct_crowd c = crowd_of(&of);
   if (!c.jobs) return ct_fail(n->dev, CT_ERR_ARG, "the network has nothing to run");
-  err = ct_network_arena(n, run->queue, &c.arena);
+  err = ct_network_check_most(n, c.jobs);
+  if (!err) err = ct_network_arena(n, run->queue, &c.arena);
   if (!err) err = put_masks(n, run);
   return err ? err : submit(&c, &of, tag);
 }

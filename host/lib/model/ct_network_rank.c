@@ -15,10 +15,6 @@ static int no_memory(ct_device *dev) {
 
 /* ---- Places -------------------------------------------------------------------------------- */
 
-static bool is_made(const ct_network *n, const struct ct_external *x) {
-  return n->graph->tensor[x->tensor]->node >= 0;
-}
-
 static void give_back(struct ct_rank *rank) {
   for (unsigned i = 0; i < CT_RANK_FRAMES; ++i) {
     ct_give_back_after(rank->dev, rank->at[i].lasting, CT_TRAINING, CT_OK);
@@ -35,7 +31,7 @@ void ct_rank_drop(struct ct_rank *rank) {
 
 /* Whether frames have places for it in the rank. */
 static bool is_there(const struct ct_rank *rank, const ct_network *n, const struct ct_external *x) {
-  return !rank->common || is_made(n, x);
+  return !rank->common || ct_network_makes(n, x);
 }
 
 static int make_frames(ct_network *n, const struct ct_rank *rank, struct ct_regions *at) {
@@ -96,7 +92,7 @@ void ct_frame_move(ct_frame *f, const struct ct_rank *rank, uint32_t frame, uint
     const struct ct_external *x = &c->external[i];
     const unsigned k = x->reg - CT_ARG_FIRST;
     if (!is_there(rank, f->network, x)) continue;
-    if (!f->ranked && is_made(f->network, x))
+    if (!f->ranked && ct_network_makes(f->network, x))
       ct_give_back_after(f->dev, f->at.external[k], CT_TRAINING, CT_OK);
     f->at.external[k] = rank->at[frame].external[k] + x->units * slot * CT_UNIT;
   }
@@ -173,22 +169,6 @@ static int put_masks(const struct ct_rank_run *run) {
   return err;
 }
 
-static int submit(struct ct_crowd *c, enum ct_queue queue, struct flight *f, uint64_t *tag) {
-  c->job = malloc((c->jobs + 1) * sizeof *c->job);
-  if (!c->job) return no_memory(c->n->dev);
-  ct_crowd_jobs(c);
-  const struct ct_work work = {.queue = queue,
-                               .kind = CT_EVENT_RUN,
-                               .job = c->job,
-                               .jobs = (unsigned)c->jobs,
-                               .cycle = CT_NO_CYCLE,
-                               .done = landed,
-                               .arg = f};
-  const int err = ct_submit_work(c->n->dev, &work, tag);
-  free(c->job);
-  return err;
-}
-
 int ct_rank_submit(const struct ct_rank_run *run, uint64_t *tag) {
   ct_network *n = run->network[0];
   struct ct_crowd c = {.n = n, .count = run->count, .of = member, .arg = run, .once = true};
@@ -202,7 +182,8 @@ int ct_rank_submit(const struct ct_rank_run *run, uint64_t *tag) {
   if (err) return err;
   struct flight *f = calloc(1, sizeof *f);
   if (!f) return no_memory(n->dev);
-  err = submit(&c, run->queue, f, tag);
+  const struct ct_work how = {.queue = run->queue, .cycle = CT_NO_CYCLE, .done = landed, .arg = f};
+  err = ct_crowd_submit(&c, &how, tag);
   if (err)
     free(f);
   else

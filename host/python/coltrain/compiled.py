@@ -333,7 +333,7 @@ class Compiled(Served):
                 raise ArgumentError(f"numbers of updates for {len(updates)} of {some} members")
             each = (ct_optimise * max(some, 1))(*(_update(u) for u in updates))
             run.updates = ctypes.cast(each, ctypes.POINTER(ct_optimise))
-        elif schedules is not None:
+        if schedules is not None:
             if len(schedules) != some:
                 raise ArgumentError(f"{len(schedules)} schedules for {some} members")
             rates = (ct_schedule * max(some, 1))(*(_schedule(s) for s in schedules))
@@ -350,8 +350,8 @@ class Compiled(Served):
         updates: Sequence[Update] | None = None,
         queue: Queue | str = Queue.TRAINING,
     ) -> None:
-        """Runs members once, as one: so many from the first on (all that there are). step: of all, or a number for each; schedules, or
-        updates (momentum and the like, too): of each, None: the graph's.
+        """Runs members once, as one: so many from the first on (all that there are). step: of all, or a number for each; updates (rate,
+        momentum and the like): of each, None: the graph's; schedules: of each, in place of the rates of either.
         """
         run = self._members(count, first, queue, step, schedules, updates)
         self._connection.call(lib.ct_network_run_members, self._raw, ctypes.byref(run))

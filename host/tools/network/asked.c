@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ct_network.h"
 #include "learn.h"
 
 static int refuse(const char *model, const ct_graph *g) {
@@ -16,7 +17,6 @@ static int fail_device(const struct asked *a, int rc) {
 
 /* ---- Opening ---- */
 
-enum { KEEP_BITS = 12 };
 static const double KEEP_ERROR = 0.1;
 
 /* Gradients are never kept narrower than in HBFP8: there is less room for error in them. */
@@ -45,23 +45,20 @@ static bool take_error(const char *arg, struct asked_keep *keep) {
   if (!*end) return true;
   if (*end != ':' || end[1] < '1' || end[1] > '9') return false;
   keep->bits = (uint32_t)strtoul(end + 1, &end, 10);
-  return !*end && keep->bits <= KEEP_BITS;
+  return !*end && keep->bits <= CT_KEPT_BITS;
 }
 
 struct asked_keep asked_take_keep(const char *arg, const struct argp_state *state) {
-  struct asked_keep keep = {.format = CT_FORMAT_FP32};
-  for (size_t f = 0; f < sizeof formats / sizeof *formats; ++f) {
-    const size_t length = strlen(formats[f]);
-    keep.format = (enum ct_format)f;
-    if (!strcmp(arg, formats[f]) && f != CT_FORMAT_COMPRESSED) return keep;
-    if (f == CT_FORMAT_COMPRESSED && !strncmp(arg, formats[f], length) &&
-        take_error(arg + length, &keep))
-      return keep;
-  }
+  struct asked_keep keep = {.format = CT_FORMAT_COMPRESSED};
+  const char *compressed = formats[CT_FORMAT_COMPRESSED];
+  const size_t length = strlen(compressed);
+  if (!strncmp(arg, compressed, length) && take_error(arg + length, &keep)) return keep;
+  for (size_t f = 0; f < sizeof formats / sizeof *formats; ++f)
+    if (!strcmp(arg, formats[f])) return (struct asked_keep){.format = (enum ct_format)f};
   argp_error(state,
              "--keep: fp32, hbfp8, hbfp6, hbfp4, recompute or compressed:ERROR:BITS (0..1, 1..%d), "
              "not %s",
-             KEEP_BITS, arg);
+             CT_KEPT_BITS, arg);
   return keep;
 }
 

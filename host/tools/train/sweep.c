@@ -62,10 +62,6 @@ static int refuse(const struct sweep *s, const ct_graph *g) {
 static int describe(const struct sweep *s, uint32_t batch, const struct ct_optimise *how,
                     ct_graph **g) {
   const struct learn *l = s->l;
-  if (l->keep.format == CT_FORMAT_COMPRESSED)
-    return cli_fail(
-        "a sweep cannot keep activations compressed: its members share a device that has "
-        "pages for one network. Keep them in hbfp8, or recompute");
   if (l->model)
     return asked_named(
         &(struct asked_name){.model = l->model, .rows = batch, .how = how, .keep = l->keep}, g);
@@ -297,6 +293,10 @@ static int open_all(struct sweep *s, struct learn *l) {
     return learn_check_model(l->model) ||
            cli_fail("--sweep: %s is a file, which says itself how it is trained", l->model);
   }
+  if (l->keep.format == CT_FORMAT_COMPRESSED)
+    return cli_fail(
+        "a sweep cannot keep activations compressed: its members share a device that has "
+        "pages for one network. Keep them in hbfp8, or recompute");
   if (learn_open(l, &s->data) || cli_open(l->device, &s->dev)) return 1;
   s->member = calloc(s->members, sizeof *s->member);
   s->feed = calloc(s->members, sizeof *s->feed);

@@ -57,7 +57,7 @@ def busiest_of(before: dict[str, int], after: dict[str, int], cycles: int) -> tu
 
 
 def timing(ends: list[coltrain.MemberRun]) -> dict[str, Any]:
-    """Of runs in the order of their ends; None on a device without a clock. What ends first is left out: its start was no start from
+    """Of runs in the order of their ends; None on a device without a clock. What ends first is left out: it did not start from
     run to run."""
     first, last = ends[0], ends[-1]
     if first.start is None or first.end is None or last.end is None:
@@ -140,7 +140,8 @@ def measure(net: str, members: int, device: str, small: bool = False, check: boo
     turns = 2 if members == 2 and not slow else 1
     other = train(net, members, device, small, turns, apart=True)
     in_turn = all(same(v, alone(net, small, i, turns)) for i, v in enumerate(other.pop("values"))) if check else None
-    return point | {"apart_cycles": other["cycles_per_run"], "identical": in_turn and identical}
+    # (Members that have run together have more for a while: run_bytes is of members apart.)
+    return point | {"apart_cycles": other["cycles_per_run"], "run_bytes": other["run_bytes"], "identical": in_turn and identical}
 
 
 def both(net: str, members: int, device: str, small: bool = False) -> dict[str, Any]:

@@ -220,19 +220,19 @@ def measure(setup: Setup) -> dict[str, Any]:
             feed = feed_of(graph, x, y)
             losses.append(float(network.run(feed, ["loss"], step=step)["loss"][0]))
         state, kept = network.values(), [(k.tensor, k.bound) for k in network.kept]
+        if setup.keep == "actnn2":  # it was trained in FP32: what is known of it is bits and error
+            return {
+                "bits_per_value": way.bits,
+                "ratio_fp32": 32 / way.bits,
+                "peak_bytes": None,
+                "reserved_bytes": None,
+                "accuracy": None,
+                "relative_error": two_bits_error(setup, state, x, y),
+                "steps": len(losses),
+            }
         reserved = network.info.run_bytes + network.info.pages
         right = accuracy(device, setup.net, state, data, setup.images)
     figures = step_of(setup, state, [bound for _, bound in kept], feed)
-    if setup.keep == "actnn2":  # it was trained in FP32: what is known of it is bits and error
-        return {
-            "bits_per_value": way.bits,
-            "ratio_fp32": 32 / way.bits,
-            "peak_bytes": None,
-            "reserved_bytes": None,
-            "accuracy": None,
-            "relative_error": two_bits_error(setup, state, x, y),
-            "steps": len(losses),
-        }
     bits = 8 * figures["kept_bytes"] / figures["kept_values"] if figures["kept_values"] else (way.bits or None)
     off = deviations(setup, state, kept, feed) if way.error else []
     last = losses[-max(1, len(losses) // 10) :]
