@@ -178,7 +178,7 @@ ecp5_try() {
 }
 
 # Ways to weigh conflicts (scripts/router-weights), in the order in which they are tried. WAYS names others.
-ECP5_WAYS="4.5:0.45:1 4.5:0.3:0.3 5:0:0.5"
+ECP5_WAYS="4.5:0.45:1 5:0.4:0.2"
 
 # ecp5_ways DIR TOP PLACED.json ARGUMENT...: nextpnr's places for all cells once (DIR/TOP.kept.json), then routes by one way after the other until one does it:
 # to try again costs no new placement. A line for each try goes to DIR/tries.txt and to stderr, its log is DIR/pnr.log.
