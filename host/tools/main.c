@@ -15,7 +15,7 @@ struct verb {
 
 static const struct verb verbs[] = {
     {"colocate", "serve a model while training it; compare with each alone", verb_colocate},
-    {"train", "train a multilayer perceptron and save it", verb_train},
+    {"train", "train a network and save it", verb_train},
     {"infer", "run a saved model on a data set or a matrix", verb_infer},
     {"serve-bench", "serve requests in batches and measure their latency", verb_serve_bench},
     {"matmul", "multiply two float32 matrices in HBFP8", verb_matmul},
@@ -53,7 +53,7 @@ static void print_help(FILE *to) {
   for (size_t i = 0; i < PROGRAMS; ++i)
     fprintf(to, "  %-11s %s\n", programs[i].name, programs[i].text);
   fputs(
-      "\n  coltrain VERB --help      the options of a verb\n"
+      "\n  coltrain VERB --help      the options of a verb, as coltrain help VERB\n"
       "  coltrain --version        the version\n\n"
       "A device is named by --device: sim: (the simulated hardware, the default), emu: (the\n"
       "bit-exact model in C, without time), mmio:FILE (a core in the address space), usb: or\n"
@@ -69,6 +69,14 @@ static int run_verb(const struct verb *verb, int argc, char **argv) {
   argv[0] = name;
   argp_err_exit_status = 2;
   return verb->run(argc, argv);
+}
+
+/* "help VERB..." becomes "VERB... --help". */
+static void turn_help(int argc, char **argv) {
+  static char option[] = "--help";
+  for (int i = 1; i < argc - 1; ++i)
+    argv[i] = argv[i + 1];
+  argv[argc - 1] = option;
 }
 
 static int refuse(const char *name) {
@@ -98,6 +106,7 @@ int main(int argc, char **argv) {
     print_help(stderr);
     return 2;
   }
+  if (argc > 2 && !strcmp(argv[1], "help")) turn_help(argc, argv);
   if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-?") || !strcmp(argv[1], "help")) {
     print_help(stdout);
     return 0;

@@ -14,6 +14,7 @@ struct bed {
   double **data; /* by tensor; NULL: no value is given or asked for */
   size_t room;
   uint64_t seed, step;
+  bool masks; /* of gates, beside what a network keeps compressed */
   bool update;
   bool formats; /* some tensors are kept in another format than FP32 */
 };

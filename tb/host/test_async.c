@@ -15,10 +15,11 @@
 #include <string.h>
 
 #include "coltrain/coltrain.h"
-#include "ct_model.h"
+#include "ct_network.h"
 #include "ct_queue.h"
 #include "ct_prog.h"
 #include "flaky.h"
+#include "one_copy.h"
 #include "tiny_program.h"
 
 enum { UNIT = 16 };
@@ -34,7 +35,7 @@ static void open_bed(struct bed *b, bool emu) {
   struct ct_code code;
   *b = (struct bed){.emu = emu};
   if (ct_open(emu ? "emu:dram=32" : "sim:dram=32", &b->dev)) fail_msg("%s", ct_last_error(NULL));
-  assert_int_equal(ct_prog_copy(1, 4096, &code, NULL), CT_OK);
+  assert_int_equal(one_copy(1, 4096, &code, NULL), CT_OK);
   assert_int_equal(ct_code_load(b->dev, &code, &b->copy), CT_OK);
   b->endless = tiny_program(b->dev, true);
   char text[64 * UNIT] = "sixteen letters";
@@ -173,7 +174,7 @@ static ct_model *model_of_several_jobs(struct bed *b, ct_batch **batch) {
     widths[l] = WIDTH + (l < LAYERS ? l : 0);
   assert_int_equal(ct_model_create(b->dev, widths, LAYERS, 1, &m), CT_OK);
   assert_int_equal(ct_model_training(m, &training), CT_OK);
-  assert_true(m->plan->step[CT_GRADIENTS_NONE].count >= 2);
+  assert_true(ct_network_stage_jobs(m->plan->step[CT_GRADIENTS_NONE], 0) >= 2);
   assert_int_equal(ct_batch_create(m, batch), CT_OK);
   assert_int_equal(ct_batch_write(*batch, x, labels), CT_OK);
   return m;
@@ -661,7 +662,7 @@ static void cancels_on_a_slow_way(struct bed *b) {
 static void free_a_program_of_a_work(struct bed *b) {
   struct ct_code code;
   ct_program *first;
-  assert_int_equal(ct_prog_copy(1, 4096, &code, NULL), CT_OK);
+  assert_int_equal(one_copy(1, 4096, &code, NULL), CT_OK);
   assert_int_equal(ct_code_load(b->dev, &code, &first), CT_OK);
   freeze(b, 2);
   const uint64_t tag = submit_copies(b, MOST_JOBS, first);
@@ -682,7 +683,7 @@ static void a_failed_step_changes_nothing(struct bed *b) {
   assert_int_equal(ct_wait(b->dev, submit_step(m, batch), &e, 60000), CT_OK);
   assert_int_equal(e.error, CT_ERR_JOB);
   assert_int_equal(e.code, CT_DEV_AXI_READ);
-  assert_int_equal(e.jobs, m->plan->step[CT_GRADIENTS_NONE].count);
+  assert_int_equal(e.jobs, ct_network_stage_jobs(m->plan->step[CT_GRADIENTS_NONE], 0));
   assert_int_equal(ct_outstanding(b->dev, CT_TRAINING), 0);
   assert_int_equal(ct_reap(b->dev, &e, CT_NO_WAIT), CT_ERR_NOT_FOUND);
   read_model(m, after);

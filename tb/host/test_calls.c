@@ -293,6 +293,7 @@ static void bad_models(struct bed *b) {
   REFUSED(CT_ERR_ARG, "widths is NULL", ct_model_create(b->dev, NULL, 2, 1, &m));
   REFUSED(CT_ERR_ARG, "model is NULL", ct_model_create(b->dev, widths, 2, 1, NULL));
   REFUSED(CT_ERR_ARG, "1..16 layers, not 0", ct_model_create(b->dev, widths, 0, 1, &m));
+  REFUSED(CT_ERR_ARG, "1..16 layers, not 20", ct_model_create(b->dev, widths, 20, 1, &m));
   REFUSED(CT_ERR_ARG, "1..16 layers", ct_model_create(b->dev, widths, SIZE_MAX, 1, &m));
   REFUSED(CT_ERR_ARG, "units, not 0", ct_model_create(b->dev, zero, 2, 1, &m));
   REFUSED(CT_ERR_ARG, "units, not 70000", ct_model_create(b->dev, huge, 2, 1, &m));

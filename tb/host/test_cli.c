@@ -319,7 +319,7 @@ static void bench_without_a_simulator(void **state) {
   struct cli_run run = cli_run("bench sim --json -", 0);
   unsetenv("COLTRAIN_PLUGIN_DIR");
   assert_int_equal(run.status, 1);
-  assert_non_null(strstr(run.err, "cannot open the device sim:"));
+  assert_non_null(strstr(run.err, "cannot open the device \"sim:\""));
   json_t *root = json_loads(run.out, 0, NULL);
   assert_true(json_is_true(cli_at(root, "failed")));
   assert_int_equal(json_array_size(cli_at(root, "runs")), 0);
@@ -329,8 +329,8 @@ static void bench_without_a_simulator(void **state) {
 
 static void devices_that_are_not_there(void **state) {
   (void)state;
-  free(cli_expect(1, "cannot open the device nowhere:", "info --device nowhere:"));
-  free(cli_expect(1, "cannot open the device emu:frobs=3", "info --device emu:frobs=3"));
+  free(cli_expect(1, "cannot open the device \"nowhere:\"", "info --device nowhere:"));
+  free(cli_expect(1, "cannot open the device \"emu:frobs=3\"", "info --device emu:frobs=3"));
   free(cli_expect(1, "cannot open the device", "counters --device nowhere"));
 }
 
@@ -422,6 +422,15 @@ static void help_and_usage(void **state) {
     free(help);
   }
   free(out);
+  static const char *const asked[][2] = {{"help", "Usage: coltrain VERB"},
+                                         {"help train", "Usage: coltrain train"},
+                                         {"help bench gemm", "Usage: coltrain bench gemm"}};
+  for (size_t i = 0; i < sizeof asked / sizeof *asked; ++i) {
+    out = cli_expect(0, "", asked[i][0]);
+    if (strncmp(out, asked[i][1], strlen(asked[i][1]))) fail_msg("%s: %s", asked[i][0], out);
+    free(out);
+  }
+  free(cli_expect(2, "there is no verb \"serve\"", "help serve"));
   out = cli_expect(0, "", "--version");
   assert_non_null(strstr(out, "coltrain "));
   free(out);
@@ -542,6 +551,15 @@ static void a_model_from_a_pipe(void **state) {
   waitpid(writer, NULL, 0);
 }
 
+/* The line of the last epoch is the last that is said of it; a loss that grew is a short number. */
+static void an_epochs_line(void **state) {
+  (void)state;
+  struct cli_run run = cli_run("train --epochs 1 --lr 1000 --samples 640 --device emu:", 0);
+  if (run.status || strstr(run.err, "100 %")) fail_msg("%d %s", run.status, run.err);
+  if (strlen(run.out) > 60 || !strstr(run.out, "e+")) fail_msg("%s", run.out);
+  cli_run_free(&run);
+}
+
 static void the_seed_decides(void **state) {
   (void)state;
   json_t *a = cli_expect_json("train --epochs 1 --json -" LEARN);
@@ -600,7 +618,7 @@ static void training_refuses(void **state) {
       cli_line("train --epochs 2 --resume %s --layers 64-25-10" EMU, cli_path("r.ctm"))));
   free(cli_expect(1, "leave --seed out",
                   cli_line("train --epochs 2 --resume %s --seed 6" EMU, cli_path("r.ctm"))));
-  free(cli_expect(1, "has been trained for 1 epochs",
+  free(cli_expect(1, "has been trained for 1 epoch; give",
                   cli_line("train --epochs 1 --resume %s" EMU, cli_path("r.ctm"))));
   free(cli_expect(1, "/nonexistent/x: cannot be written",
                   "train --epochs 1 --save /nonexistent/x" LEARN));
@@ -935,6 +953,7 @@ int main(void) {
       cmocka_unit_test(names_that_do_not_exist),
       cmocka_unit_test(resuming_changes_nothing),
       cmocka_unit_test(a_model_from_a_pipe),
+      cmocka_unit_test(an_epochs_line),
       cmocka_unit_test(the_seed_decides),
       cmocka_unit_test(inference_of_a_matrix),
       cmocka_unit_test(training_refuses),

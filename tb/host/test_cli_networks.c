@@ -320,7 +320,7 @@ static void kept_in_less(void **state) {
       cli_line("train --resume %s --data random-32x32x3 --samples 32 --epochs 2 --save %s" EMU,
                cli_path("kept.ctm"), cli_path("on.ctm"))));
   cli_assert_same_files(cli_path("twice.ctm"), cli_path("on.ctm"));
-  free(cli_expect(2, "recompute or compressed:ERROR:BITS (0..1, 1..12), not hbfp5",
+  free(cli_expect(2, "recompute or compressed:ERROR:BITS:mask (0..1, 1..12), not hbfp5",
                   "explain lenet5 --keep hbfp5" EMU));
   free(cli_expect(1, "--keep is for networks: give --model",
                   "train --layers 64-10 --keep hbfp8" EMU));
@@ -330,19 +330,26 @@ static void kept_in_less(void **state) {
  */
 static void kept_compressed(void **state) {
   (void)state;
-  static const char *const wrong[] = {"compressed:2", "compressed:", "compressed:0.1:13",
-                                      "compressed:0.1:", "compressed:x"};
+  static const char *const wrong[] = {"compressed:2",       "compressed:",  "compressed:0.1:13",
+                                      "compressed:0.1:",    "compressed:x", "compressed:0.1:masks",
+                                      "compressed:mask:0.1"};
   assert_true(run_bytes("recompute") < run_bytes("hbfp8"));
   assert_true(run_bytes("compressed:0") < 0.7 * run_bytes("hbfp8"));
+  json_t *raw = cli_expect_json("explain resnet8 --train --batch 2 --keep hbfp8 --json -" EMU);
   json_t *root =
-      cli_expect_json("explain resnet8 --train --batch 2 --keep compressed:0.1 --json -" EMU);
+      cli_expect_json("explain resnet8 --train --batch 2 --keep compressed:0.1:mask --json -" EMU);
   const json_t *kept = json_object_get(root, "compressed");
+  size_t exact = 0;
   assert_string_equal(json_string_value(json_object_get(root, "keep")), "compressed");
   assert_true(json_array_size(kept) > 5);
   for (size_t i = 0; i < json_array_size(kept); ++i) {
     const double bits = cli_number_at(json_array_get(kept, i), "bits");
     assert_true(bits > 0 && bits < 12);
+    exact += json_is_true(json_object_get(json_array_get(kept, i), "exact"));
   }
+  assert_true(exact > 5);
+  assert_true(cli_number_at(root, "total.macs") == cli_number_at(raw, "total.macs"));
+  json_decref(raw);
   assert_true(cli_number_at(root, "memory.pages_most_bytes") > 0);
   assert_true(cli_number_at(root, "memory.pages_bytes") >=
               cli_number_at(root, "memory.pages_most_bytes"));
@@ -351,7 +358,7 @@ static void kept_compressed(void **state) {
     free(
         cli_expect(2, "compressed:ERROR:BITS", cli_line("explain lenet5 --keep %s" EMU, wrong[i])));
   free(cli_expect(0, "loss",
-                  "train --model resnet8 --samples 16 --batch 8 --keep compressed:0.1:8" EMU));
+                  "train --model resnet8 --samples 16 --batch 8 --keep compressed:0.1:8:mask" EMU));
   free(cli_expect(1, "which this device cannot do",
                   "explain resnet8 --train --batch 1 --keep compressed --device emu:compress=0"));
   free(cli_expect(1, "a sweep cannot keep activations compressed",
@@ -431,7 +438,47 @@ static void refused(void **state) {
   free(
       cli_expect(1, "cut short", cli_line("colocate --model %s" DATA EMU, cli_path("broken.ctm"))));
   free(cli_expect(1, "cut short", cli_line("explain %s" EMU, cli_path("broken.ctm"))));
+  free(cli_expect(0, "",
+                  cli_line("train --epochs 1 --samples 64 --save %s" EMU, cli_path("mlp.ctm"))));
+  free(cli_expect(0, "", cli_line("explain %s" EMU, cli_path("mlp.ctm"))));
+  free(cli_expect(0, "",
+                  cli_line("colocate --data digits --epochs 1 --requests 5 --model %s" EMU,
+                           cli_path("mlp.ctm"))));
   free(cli_expect(1, "", cli_line("infer --model %s --data digits" EMU, cli_path("broken.ctm"))));
+}
+
+/* Files do not have the error: training goes on with that which is given again, never without. */
+static void kept_compressed_again(void **state) {
+  (void)state;
+  char path[256], resume[512];
+  snprintf(path, sizeof path, "%s", cli_path("kept.ctm"));
+  free(cli_expect(
+      0, "", cli_line("train --model lenet5 --samples 32 --keep compressed --save %s" EMU, path)));
+  snprintf(resume, sizeof resume,
+           "train --data fashion-mnist --samples 32 --epochs 2 --resume %s --json -", path);
+  free(cli_expect(1, "give --keep compressed:ERROR again", cli_line("%s" EMU, resume)));
+  free(cli_expect(1, "leave --lr", cli_line("%s --keep hbfp8" EMU, resume)));
+  json_t *lossy = cli_expect_json(cli_line("%s --keep compressed:1" EMU, resume));
+  json_t *whole = cli_expect_json(cli_line("%s --keep compressed:0" EMU, resume));
+  assert_true(cli_number_at(whole, "weights_crc32") != cli_number_at(lossy, "weights_crc32"));
+  json_decref(lossy);
+  json_decref(whole);
+  free(cli_expect(0, "", cli_line("infer --data fashion-mnist --model %s" EMU, path)));
+  free(
+      cli_expect(1, "keeps nothing compressed; leave --keep out",
+                 cli_line("train --data fashion-mnist --keep compressed --epochs 9 --resume %s" EMU,
+                          cli_path("whole.ctm"))));
+  free(cli_expect(1, "colocate trains two networks",
+                  "colocate --model lenet5 --keep compressed" EMU));
+}
+
+/* The table has names in full, for two nodes may begin alike. */
+static void names_of_layers(void **state) {
+  (void)state;
+  char *text = cli_expect(0, "", "explain lenet5 --train --batch 1" EMU);
+  if (!strstr(text, "\nconv2/conv_input_grad") || !strstr(text, "\nconv2/conv_weight_grad"))
+    fail_msg("%s", text);
+  free(text);
 }
 
 /* A core without walks: the sentence names the nodes. */
@@ -469,7 +516,9 @@ int main(void) {
       cmocka_unit_test(stopped),
       cmocka_unit_test(kept_in_less),
       cmocka_unit_test(kept_compressed),
+      cmocka_unit_test(kept_compressed_again),
       cmocka_unit_test(fits_the_memory),
+      cmocka_unit_test(names_of_layers),
       cmocka_unit_test(refused),
       cmocka_unit_test(a_core_without_convolution),
   };

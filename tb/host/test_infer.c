@@ -368,7 +368,7 @@ static void run_random(const char *transport, int cases, uint64_t stream) {
 
 static void test_random_shapes(void **state) {
   (void)state;
-  run_random("emu:spm=%u", 150, 1);
+  run_random("emu:spm=%u", 80, 1);
 }
 
 /* ---- Weights that stay --------------------------------------------------------------------- */

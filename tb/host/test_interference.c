@@ -13,7 +13,7 @@
 
 #include "cli_run.h"
 
-enum { JOBS = 6, QUEUES = 2 };
+enum { JOBS = 4, QUEUES = 2 };
 
 static json_t *run(const char *options) {
   char text[640];
@@ -281,7 +281,7 @@ static void alone_from_a_file(void **state) {
   json_decref(taken);
   snprintf(options, sizeof options, "bench interference --network digits --jobs %d --alone %s",
            JOBS + 1, file);
-  free(cli_expect(1, "its jobs is 6, not 7", options));
+  free(cli_expect(1, "its jobs is 4, not 5", options));
 }
 
 /* What the memory refuses is known however the device's name says it. */

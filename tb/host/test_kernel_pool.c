@@ -210,6 +210,32 @@ static void check_back(struct kbed *b, struct values *v) {
   kb_check(b, &k.dx, v->dx, "the gradient");
 }
 
+/* Forward says where maxima were: then the gradient asks neither for x nor for y. */
+static void check_places(struct kbed *b, struct values *v) {
+  kb_clear(b);
+  struct ct_pool k = random_pool(b);
+  k.kind = CT_POOL_MAX;
+  k.places = k.y;
+  const uint32_t front = (uint32_t)ct_kernel_pool_scratch(&k, false),
+                 back = (uint32_t)ct_kernel_pool_scratch(&k, true);
+  const struct ct_room room =
+      kb_room_scratch(b, random_window(&b->rng), front > back ? front : back);
+  k.x = filled(b, k.x.rows, k.x.cols, v->x);
+  k.dy = filled(b, k.dy.rows, k.dy.cols, v->dy);
+  reference(&k, v->x, v->y);
+  k.y = kb_mat(b, k.y.rows, k.y.cols, 1 + ct_rng_below(&b->rng, 7), true);
+  k.places = kb_mat(b, k.y.rows, k.y.cols, 1 + ct_rng_below(&b->rng, 7), true);
+  k.dx = kb_mat(b, k.dx.rows, k.dx.cols, 1 + ct_rng_below(&b->rng, 7), true);
+  run(b, &k, false, &room);
+  kb_check(b, &k.y, v->y, "pooled");
+  k.x = k.y = (struct ct_mat){.rows = 0};
+  run(b, &k, true, &room);
+  for (uint32_t at = 0; at < k.dx.rows; ++at)
+    for (uint32_t c = 0; c < k.dx.cols; ++c)
+      v->dx[(size_t)at * k.dx.cols + c] = gradient(&k, v, at, c);
+  kb_check(b, &k.dx, v->dx, "the gradient by places");
+}
+
 static void many(const char *uri, void (*check)(struct kbed *b, struct values *v), uint64_t stream,
                  unsigned n) {
   struct kbed b;
@@ -232,10 +258,16 @@ static void test_back(void **state) {
   many("emu:", check_back, 2, 60);
 }
 
+static void test_places(void **state) {
+  (void)state;
+  many("emu:", check_places, 5, 60);
+}
+
 static void test_simulated(void **state) {
   (void)state;
   many("sim:core=16x8", check_forward, 3, 2);
   many("sim:stall=10,seed=7", check_back, 4, 2);
+  many("sim:stall=10,seed=8", check_places, 6, 2);
 }
 
 /* Images of 112 x 112 are loops, in a window of 1,000 words. */
@@ -308,9 +340,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_forward),   cmocka_unit_test(test_back),
-      cmocka_unit_test(test_simulated), cmocka_unit_test(test_large),
-      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_forward), cmocka_unit_test(test_back),
+      cmocka_unit_test(test_places),  cmocka_unit_test(test_simulated),
+      cmocka_unit_test(test_large),   cmocka_unit_test(test_refusals),
   };
   return cmocka_run_group_tests_name("kernel_pool", tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static struct ct_mat filled(struct kbed *b, uint32_t rows, uint32_t cols, uint32
 /* ---- Sums ---- */
 
 struct values {
-  uint32_t x[MOST], times[MOST], less[70], column[300], want[MOST];
+  uint32_t x[MOST], times[MOST], less[70], column[300], want[MOST], too[300];
 };
 
 static uint32_t term(const struct ct_sum_rows *k, const struct values *v, uint32_t row,
@@ -50,6 +50,17 @@ static uint32_t sum_of(const struct ct_sum_rows *k, const struct values *v, uint
     for (unsigned r = 0; r < half; ++r)
       sum[r] = ct_fp_add(sum[r], sum[r + half]);
   return ct_fp_mul(sum[0], kb_bits(k->scale));
+}
+
+/* Sums of the factor alone. */
+static void sum_too(const struct ct_sum_rows *k, struct values *v) {
+  const struct ct_sum_rows alone = {.x = k->times, .scale = k->scale};
+  struct values *of = calloc(1, sizeof *of);
+  assert_non_null(of);
+  memcpy(of->x, v->times, sizeof of->x);
+  for (uint32_t c = 0; c < k->x.cols; ++c)
+    v->too[c] = sum_of(&alone, of, 0, k->x.rows, c);
+  free(of);
 }
 
 static void run_sum(struct kbed *b, const struct ct_sum_rows *k, uint32_t window) {
@@ -89,10 +100,14 @@ static void check_sum(struct kbed *b, struct values *v) {
   for (uint32_t s = 0; s < segments; ++s)
     for (uint32_t c = 0; c < cols; ++c)
       v->want[s * cols + c] = sum_of(&k, v, s * row, row, c);
+  if (k.times.rows && !k.segment && ct_rng_percent(&b->rng, 70))
+    k.too = kb_mat(b, 1, cols, 1 + ct_rng_below(&b->rng, 7), true);
+  if (k.too.rows) sum_too(&k, v);
   /* Segments of HBFP8 that do not begin with tiles are loaded sixteen at a time. */
   const uint32_t least = 1000 + (k.segment % 16 ? k.segment * 128 : 0);
   run_sum(b, &k, least + ct_rng_below(&b->rng, 8000));
   kb_check(b, &k.y, v->want, "sums");
+  if (k.too.rows) kb_check(b, &k.too, v->too, "sums of the factor");
 }
 
 static void test_sums(void **state) {
@@ -125,6 +140,16 @@ static uint32_t sum_of_row(const struct ct_sum_cols *k, const struct values *v, 
   return ct_fp_mul(sum[0], kb_bits(k->scale));
 }
 
+static void sum_cols_too(const struct ct_sum_cols *k, struct values *v) {
+  const struct ct_sum_cols alone = {.x = k->times, .scale = k->scale};
+  struct values *of = calloc(1, sizeof *of);
+  assert_non_null(of);
+  memcpy(of->x, v->times, sizeof of->x);
+  for (uint32_t r = 0; r < k->x.rows; ++r)
+    v->too[r] = sum_of_row(&alone, of, r);
+  free(of);
+}
+
 static void check_cols(struct kbed *b, struct values *v) {
   struct ct_sum_cols k = {.squares = ct_rng_percent(&b->rng, 30),
                           .scale = ct_rng_percent(&b->rng, 50) ? 1 : some_number(&b->rng)};
@@ -139,11 +164,16 @@ static void check_cols(struct kbed *b, struct values *v) {
   k.y.narrow = ct_rng_below(&b->rng, 7);
   for (uint32_t r = 0; r < rows; ++r)
     v->want[r] = sum_of_row(&k, v, r);
+  if (k.times.rows && ct_rng_percent(&b->rng, 70)) {
+    k.too = kb_mat(b, rows, 1, 1 + ct_rng_below(&b->rng, 7), true);
+    sum_cols_too(&k, v);
+  }
   const uint32_t window = 400 + ct_rng_below(&b->rng, 600);
   const struct ct_room room = kb_room(window);
   if (ct_kernel_sum_cols(&k, &room, &codes, &(struct ct_why){why, sizeof why})) fail_msg("%s", why);
   kb_run(b, &codes, window);
   kb_check(b, &k.y, v->want, "sums of columns");
+  if (k.too.rows) kb_check(b, &k.too, v->too, "sums of the factor's columns");
 }
 
 static void test_columns(void **state) {
@@ -221,6 +251,10 @@ static void test_refusals(void **state) {
   k.times = k.y;
   assert_int_equal(ct_kernel_sum_rows(&k, &room, &codes, &why), CT_ERR_ARG);
   assert_non_null(strstr(text, "the factor has 2 rows"));
+  k.times = k.x;
+  k.too = k.y;
+  assert_int_equal(ct_kernel_sum_rows(&k, &room, &codes, &why), CT_ERR_ARG);
+  assert_non_null(strstr(text, "two of them are of all rows"));
   struct ct_spread_rows s = {.dx = k.x, .dy = k.y, .segment = 0, .scale = 1};
   assert_int_equal(ct_kernel_spread_rows(&s, &room, &codes, &why), CT_ERR_ARG);
   assert_non_null(strstr(text, "98 rows in segments of 0"));

@@ -12,6 +12,7 @@
 #include "ct_num.h"
 #include "ct_prog.h"
 #include "harness/ct_tb.h"
+#include "one_copy.h"
 
 static ct_device *open_emulator(void) {
   ct_device *dev;
@@ -332,7 +333,7 @@ static void test_row_vectors_follow_the_format(void **state) {
 static ct_program *load_copy(ct_device *dev) {
   struct ct_code code;
   ct_program *program;
-  assert_int_equal(ct_prog_copy(1, 4096, &code, NULL), CT_OK);
+  assert_int_equal(one_copy(1, 4096, &code, NULL), CT_OK);
   assert_int_equal(ct_code_load(dev, &code, &program), CT_OK);
   return program;
 }
@@ -646,6 +647,34 @@ static void test_initial_weights_are_fixed(void **state) {
   ct_close(dev);
 }
 
+/* Its image is more than one program copies. */
+static void test_a_version_of_a_large_model(void **state) {
+  (void)state;
+  static const uint32_t widths[] = {1100, 1100};
+  ct_device *dev = open_emulator();
+  ct_model *m;
+  ct_weights *version;
+  struct ct_weights_info info;
+  struct ct_event e;
+  uint64_t tag;
+  assert_int_equal(ct_model_create(dev, widths, 1, 1, &m), CT_OK);
+  assert_int_equal(ct_model_publish_submit(m, NULL, &version, &tag), CT_OK);
+  assert_int_equal(ct_wait(dev, tag, &e, CT_FOREVER), CT_OK);
+  assert_int_equal(e.error, CT_OK);
+  assert_int_equal(e.jobs, 2);
+  assert_int_equal(ct_weights_info(version, &info), CT_OK);
+  uint8_t *live = malloc(info.bytes), *copy = malloc(info.bytes);
+  assert_true(live && copy);
+  assert_int_equal(ct_weights_read(ct_model_weights(m), live, info.bytes), CT_OK);
+  assert_int_equal(ct_weights_read(version, copy, info.bytes), CT_OK);
+  assert_memory_equal(live, copy, info.bytes);
+  free(live);
+  free(copy);
+  ct_weights_free(version);
+  ct_model_free(m);
+  ct_close(dev);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_open_says_what_is_wrong),
                                      cmocka_unit_test(test_a_plugin_that_is_none),
@@ -667,6 +696,7 @@ int main(void) {
                                      cmocka_unit_test(test_damaged_files_are_refused),
                                      cmocka_unit_test(test_random_damage),
                                      cmocka_unit_test(test_saving_to_nowhere),
-                                     cmocka_unit_test(test_initial_weights_are_fixed)};
+                                     cmocka_unit_test(test_initial_weights_are_fixed),
+                                     cmocka_unit_test(test_a_version_of_a_large_model)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

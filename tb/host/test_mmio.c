@@ -21,6 +21,7 @@
 #include "ct_queue.h"
 #include "ct_prog.h"
 #include "mmio_rig.h"
+#include "one_copy.h"
 #include "tiny_program.h"
 
 #define STALLS "stall=25,seed=7"
@@ -200,7 +201,7 @@ static struct bed open_bed(const char *uri) {
   struct bed b = {.dev = open_device(uri)};
   struct ct_code code;
   char text[PLACES * TEXT] = "sixteen letters";
-  assert_int_equal(ct_prog_copy(1, 4096, &code, NULL), CT_OK);
+  assert_int_equal(one_copy(1, 4096, &code, NULL), CT_OK);
   assert_int_equal(ct_code_load(b.dev, &code, &b.copy), CT_OK);
   b.endless = tiny_program(b.dev, true);
   assert_int_equal(ct_mem_alloc(b.dev, sizeof text, &b.at), CT_OK);

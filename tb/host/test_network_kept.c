@@ -23,7 +23,7 @@ static void keep_all(ct_graph *g, enum ct_format format) {
 
 struct outcome {
   uint64_t digest, bytes;
-  size_t kept;
+  size_t kept, exact;     /* tensors; of these whole numbers */
   uint64_t stored, pages; /* bytes of groups; in use at most */
 };
 
@@ -36,8 +36,10 @@ static struct outcome two_steps(struct bed *b, const char *uri, enum ct_format f
   ct_rng rng = ct_rng_make(seed);
   keep_all(b->g, format);
   if (!net_try_open(&n, b, uri)) return o;
-  for (size_t i = 0; i < n.net->compiled.kepts; ++i)
-    assert_int_equal(ct_network_keep_within(n.net, i, bound), CT_OK);
+  for (size_t i = 0; i < n.net->compiled.kepts; ++i) {
+    const bool exact = n.net->compiled.kept[i].whole && bound;
+    assert_int_equal(ct_network_keep_within(n.net, i, bound), exact ? CT_ERR_ARG : CT_OK);
+  }
   net_draw(&n, seed, &rng);
   net_run_device(&n, 0);
   net_run_device(&n, 1);
@@ -49,8 +51,11 @@ static struct outcome two_steps(struct bed *b, const char *uri, enum ct_format f
   for (size_t i = 0; i < o.kept; ++i) {
     struct ct_network_kept kept;
     assert_int_equal(ct_network_kept(n.net, i, &kept), CT_OK);
-    assert_true(kept.bytes > 0 && kept.bytes <= kept.values * 35 / 32 + 16);
-    assert_int_equal(kept.bound, bound);
+    assert_true(kept.bytes > 0 && kept.bytes <= kept.padded * 35 / 32 + 16);
+    assert_true(kept.values > 0 && kept.values <= kept.padded && kept.padded % 256 == 0);
+    assert_int_equal(kept.bound, kept.exact ? 0 : bound);
+    assert_true(kept.exact || !kept.beside);
+    o.exact += kept.exact;
     o.stored += kept.bytes;
   }
   net_close(&n);
@@ -62,7 +67,7 @@ static void test_same_bits(void **state) {
   const struct net_shape shape = {
       .training = true, .most_layers = 5, .most_channels = 40, .most_size = 14, .most_images = 6};
   ct_rng rng = ct_rng_make(31);
-  size_t kept = 0, less = 0;
+  size_t kept = 0, exact = 0, less = 0;
   for (int i = 0, draws = ct_tb_draws(25); i < draws; ++i) {
     const uint64_t seed = ct_rng_u64(&rng);
     struct bed b;
@@ -71,17 +76,24 @@ static void test_same_bits(void **state) {
     const struct outcome want = two_steps(&b, "emu:", CT_FORMAT_HBFP8, seed, 0);
     const struct outcome again = two_steps(&b, "emu:", CT_FORMAT_RECOMPUTE, seed, 0);
     const struct outcome comp = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, seed, 0);
+    b.masks = true;
+    const struct outcome masked = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, seed, 0);
     const struct outcome small = two_steps(&b, "emu:core=16x8", CT_FORMAT_COMPRESSED, seed, 0);
     if (again.digest != want.digest)
       fail_msg("made again it differs: %s", net_text(&b, text, sizeof text));
     if (comp.digest != want.digest || (small.digest && small.digest != want.digest))
       fail_msg("compressed it differs: %s", net_text(&b, text, sizeof text));
+    if (masked.digest != want.digest)
+      fail_msg("with masks it differs: %s", net_text(&b, text, sizeof text));
     kept += comp.kept;
+    exact += masked.exact;
     less += again.bytes < want.bytes;
     bed_free(&b);
   }
-  printf("  %zu tensors compressed; %zu networks are smaller with some made again\n", kept, less);
-  assert_true(kept > 5);
+  printf(
+      "  %zu tensors compressed, with %zu masks; %zu networks are smaller with some made again\n",
+      kept, exact, less);
+  assert_true(kept > 5 && exact > 5);
 }
 
 /* A state's new value takes the old one's place tile by tile, in the step that makes what a
@@ -135,6 +147,7 @@ static void test_same_on_simulated_cores(void **state) {
     struct bed b;
     char text[1024];
     net_random(&b, &shape, &rng);
+    b.masks = i % 2;
     const struct outcome want = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, seed, bound);
     for (size_t u = 0; u < sizeof uris / sizeof *uris; ++u) {
       const struct outcome got = two_steps(&b, uris[u], CT_FORMAT_COMPRESSED, seed, bound);
@@ -227,6 +240,183 @@ static void test_rounded_as_said(void **state) {
   test_free(rounded);
 }
 
+/* ---- Masks ---- */
+
+/* What is above 0 in HBFP8, and mostly below the bound, lets gradients through. More than the gate
+ * reads it: the next layer, and with `twice` the step that gates. */
+static void gated_weights(const char *op, bool twice, bool masks, uint32_t bound, float *w) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  struct bed b;
+  struct net_bed n;
+  ct_rng rng = ct_rng_make(34);
+  bed_make(&b);
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(ROWS, COLS)),
+            one = ct_graph_tensor(b.g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                               .shape = SHAPE(COLS, COLS),
+                                                               .initial = CT_INITIAL_HE});
+  const int gated = BED_ADD(&b, op, BED_IN(BED_ADD(&b, "linear", BED_IN(in, one)))),
+            last = twice
+                       ? BED_ADD(&b, "add", BED_IN(BED_ADD(&b, "mul", BED_IN(gated, gated)), gated))
+                       : gated,
+            two = ct_graph_tensor(b.g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                               .shape = SHAPE(CLASSES, COLS),
+                                                               .initial = CT_INITIAL_HE}),
+            labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(ROWS, CLASSES)),
+            logits = BED_ADD(&b, "linear", BED_IN(last, two)),
+            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+  assert_true(
+      ct_graph_keep(b.g, CT_ROLE_ACTIVATION, bound ? CT_FORMAT_COMPRESSED : CT_FORMAT_HBFP8) > 0);
+  bed_check(&b);
+  b.masks = masks;
+  net_open(&n, &b, "emu:");
+  for (size_t i = 0; bound && i < n.net->compiled.kepts; ++i)
+    if (!n.net->compiled.kept[i].whole)
+      assert_int_equal(ct_network_keep_within(n.net, i, bound), CT_OK);
+  net_draw(&n, 34, &rng);
+  net_run_device(&n, 0);
+  assert_int_equal(ct_network_read(n.net, one, w, (size_t)COLS * COLS), CT_OK);
+  net_close(&n);
+  bed_free(&b);
+}
+
+static void test_masks(void **state) {
+  (void)state;
+  enum { LARGE = 140 }; /* half a step of 2^6: everything is below it */
+  static const char *const ops[] = {"relu", "leaky_relu"};
+  float exact[COLS * COLS], masked[COLS * COLS], lost[COLS * COLS];
+  for (size_t i = 0; i < sizeof ops / sizeof *ops; ++i) {
+    gated_weights(ops[i], false, false, 0, exact);
+    gated_weights(ops[i], false, true, LARGE, masked);
+    gated_weights(ops[i], false, false, LARGE, lost);
+    assert_memory_equal(masked, exact, sizeof exact);
+    assert_memory_not_equal(lost, exact, sizeof exact);
+  }
+  /* The gradient of x * x + x, which is gated, reads the numbers, too. */
+  gated_weights("relu", true, false, 0, exact);
+  gated_weights("relu", true, true, 1, masked);
+  assert_memory_equal(masked, exact, sizeof exact);
+  gated_weights("relu", true, true, 129, masked);
+  gated_weights("relu", true, false, 129, lost);
+  assert_memory_not_equal(masked, exact, sizeof exact);
+  assert_memory_not_equal(masked, lost, sizeof exact);
+}
+
+/* A mask of which nothing is 0 takes as many bits as there are pages for, and nothing else of its
+ * ReLU is kept. */
+static void test_room_for_masks(void **state) {
+  (void)state;
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  static float x[8 * 16 * 16 * 64], unit[64 * 64];
+  const struct ct_network_options options = {.masks = true};
+  struct ct_network_kept kept;
+  ct_device *dev;
+  ct_network *net;
+  struct bed b;
+  bed_make(&b);
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(8, 16, 16, 64)),
+            one = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(64, 1, 1, 64)),
+            map = BED_ADD(&b, "relu", BED_IN(BED_ADD(&b, "conv", BED_IN(in, one)))),
+            mean = BED_ADD(&b, "global_average_pool", BED_IN(map)),
+            weight = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(CLASSES, 64)),
+            labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(8, CLASSES)),
+            rows = BED_ADD(&b, "flatten", BED_IN(mean)),
+            logits = BED_ADD(&b, "linear", BED_IN(rows, weight)),
+            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+  assert_int_equal(ct_graph_set_format(b.g, map, CT_FORMAT_COMPRESSED), map);
+  bed_check(&b);
+  for (size_t i = 0; i < sizeof x / sizeof *x; ++i)
+    x[i] = 1;
+  for (size_t i = 0; i < 64; ++i)
+    unit[i * 64 + i] = 1;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  if (ct_network_create(dev, b.g, &options, &net)) fail_msg("%s", ct_last_error(dev));
+  assert_int_equal(net->compiled.kepts, 1);
+  assert_int_equal(ct_network_write(net, one, unit, sizeof unit / sizeof *unit), CT_OK);
+  assert_int_equal(ct_network_write(net, in, x, sizeof x / sizeof *x), CT_OK);
+  if (ct_network_run(net, CT_TRAINING, 0)) fail_msg("%s", ct_last_error(dev));
+  assert_int_equal(ct_network_kept(net, 0, &kept), CT_OK);
+  assert_true(kept.exact && !kept.beside && kept.values == sizeof x / sizeof *x);
+  assert_int_equal(kept.padded, kept.values);
+  assert_true(kept.bytes * 8 > kept.values && kept.bytes * 8 < kept.values * 4 / 3);
+  ct_network_free(net);
+  ct_close(dev);
+  bed_free(&b);
+}
+
+/* ---- Maxima ---- */
+
+enum { SIZE = 9, IMAGES = 3, PIXELS = IMAGES * SIZE * SIZE };
+
+/* One layer of a convolution that changes nothing, a maximum of overlapping windows and one of
+ * others, and what the gradient makes of its weights. Its numbers are whole, and many of them
+ * equal, so HBFP8 has them as they are. */
+static void weights_behind_maxima(enum ct_format format, uint32_t bound, uint32_t mantissa,
+                                  float *w) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  const struct ct_network_options options = {.mantissa = mantissa, .masks = true};
+  float x[PIXELS * 16], unit[16 * 16] = {0}, y[IMAGES * CLASSES] = {0};
+  ct_device *dev;
+  ct_network *net;
+  struct bed b;
+  ct_rng rng = ct_rng_make(35);
+  bed_make(&b);
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(IMAGES, SIZE, SIZE, 16)),
+            one = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(16, 1, 1, 16)),
+            map = BED_ADD(&b, "relu", BED_IN(BED_ADD(&b, "conv", BED_IN(in, one)))),
+            most = BED_ADD(&b, "max_pool", BED_IN(map),
+                           BED_ATTRS({"kernel", 2, {3, 3}}, {"stride", 2, {2, 2}})),
+            last = BED_ADD(&b, "max_pool", BED_IN(most),
+                           BED_ATTRS({"kernel", 2, {2, 2}}, {"stride", 2, {2, 2}})),
+            weight = ct_graph_tensor(b.g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                                  .shape = SHAPE(CLASSES, 64),
+                                                                  .initial = CT_INITIAL_HE}),
+            labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(IMAGES, CLASSES)),
+            logits = BED_ADD(&b, "linear", BED_IN(BED_ADD(&b, "flatten", BED_IN(last)), weight)),
+            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+  if (format != CT_FORMAT_FP32) assert_true(ct_graph_keep(b.g, CT_ROLE_ACTIVATION, format) > 3);
+  bed_check(&b);
+  for (size_t i = 0; i < sizeof x / sizeof *x; ++i)
+    x[i] = mantissa ? (float)ct_rng_below(&rng, 2) : (float)ct_rng_below(&rng, 12) - 6;
+  for (size_t i = 0; i < 16; ++i)
+    unit[i * 16 + i] = 1;
+  for (size_t i = 0; i < IMAGES; ++i)
+    y[i * CLASSES + i] = 1;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  if (ct_network_create(dev, b.g, &options, &net)) fail_msg("%s", ct_last_error(dev));
+  assert_int_equal(net->compiled.kepts > 3, format == CT_FORMAT_COMPRESSED);
+  for (size_t i = 0; bound && i < net->compiled.kepts; ++i)
+    if (!net->compiled.kept[i].whole)
+      assert_int_equal(ct_network_keep_within(net, i, bound), CT_OK);
+  assert_int_equal(ct_network_draw(net, 35), CT_OK);
+  assert_int_equal(ct_network_write(net, one, unit, 16 * 16), CT_OK);
+  assert_int_equal(ct_network_write(net, in, x, sizeof x / sizeof *x), CT_OK);
+  assert_int_equal(ct_network_write(net, labels, y, sizeof y / sizeof *y), CT_OK);
+  assert_int_equal(ct_network_run(net, CT_TRAINING, 0), CT_OK);
+  assert_int_equal(ct_network_read(net, one, w, 16 * 16), CT_OK);
+  assert_memory_not_equal(w, unit, sizeof unit);
+  ct_network_free(net);
+  ct_close(dev);
+  bed_free(&b);
+}
+
+/* Where maxima were is kept exactly, whatever is lost of what they are of. */
+static void test_maxima(void **state) {
+  (void)state;
+  float fp32[16 * 16], w[16 * 16];
+  for (uint32_t mantissa = 0; mantissa <= 2; mantissa += 2) {
+    weights_behind_maxima(CT_FORMAT_FP32, 0, mantissa, fp32);
+    weights_behind_maxima(CT_FORMAT_HBFP8, 0, mantissa, w);
+    assert_memory_equal(w, fp32, sizeof w);
+    weights_behind_maxima(CT_FORMAT_RECOMPUTE, 0, mantissa, w);
+    assert_memory_equal(w, fp32, sizeof w);
+    weights_behind_maxima(CT_FORMAT_COMPRESSED, 145, mantissa, w);
+    assert_memory_equal(w, fp32, sizeof w);
+  }
+}
+
 /* Which state a bound follows is told by who updates the weight, whatever others are called. */
 static void test_follows_what_updates(void **state) {
   static const struct ct_optimise how = {.optimiser = CT_OPTIMISER_ADAM, .schedule = {.rate = 0.1}};
@@ -292,6 +482,79 @@ static void test_follows_all_or_nothing(void **state) {
     assert_int_equal(net->compiled.kept[0].sums, also[i].sums);
     ct_network_free(net);
     ct_close(dev);
+    bed_free(&b);
+  }
+}
+
+/* ---- Groups that gradients read themselves ---- */
+
+static int normalised(struct bed *b, int x, uint32_t channels) {
+  const struct ct_shape c = SHAPE(channels);
+  const int in[5] = {
+      x,
+      ct_graph_tensor(
+          b->g,
+          &(struct ct_new_tensor){.shape = c, .role = CT_ROLE_WEIGHT, .initial = CT_INITIAL_ONES}),
+      bed_tensor(b, CT_ROLE_WEIGHT, c), bed_tensor(b, CT_ROLE_STATE, c),
+      ct_graph_tensor(b->g, &(struct ct_new_tensor){
+                                .shape = c, .role = CT_ROLE_STATE, .initial = CT_INITIAL_ONES})};
+  const int y = BED_ADD(b, "batch_norm_train", .inputs = in, .input_count = 5);
+  assert_true(ct_graph_becomes(b->g, in[3], y + 1) > 0 && ct_graph_becomes(b->g, in[4], y + 2) > 0);
+  return BED_ADD(b, "relu", BED_IN(y));
+}
+
+static int convolved(struct bed *b, int x, uint32_t from, uint32_t to) {
+  const int w = ct_graph_tensor(
+      b->g, &(struct ct_new_tensor){
+                .role = CT_ROLE_WEIGHT, .shape = SHAPE(to, 1, 1, from), .initial = CT_INITIAL_HE});
+  return BED_ADD(b, "conv", BED_IN(x, w));
+}
+
+/* Two layers of images whose pixels are index units as a whole: several in a plane, the last of
+ * which is no quarter of them, or one. */
+static void whole_units(struct bed *b, uint32_t images, uint32_t channels) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  bed_make(b);
+  b->update = true;
+  const int in = bed_tensor(b, CT_ROLE_INPUT, SHAPE(images, 16, 16, 16)),
+            one = normalised(b, convolved(b, in, 16, channels), channels),
+            two = normalised(b, convolved(b, one, channels, 16), 16),
+            rows = BED_ADD(b, "flatten", BED_IN(BED_ADD(b, "global_average_pool", BED_IN(two)))),
+            w = ct_graph_tensor(b->g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                              .shape = SHAPE(CLASSES, 16),
+                                                              .initial = CT_INITIAL_HE}),
+            labels = bed_tensor(b, CT_ROLE_LABEL, SHAPE(images, CLASSES)),
+            logits = BED_ADD(b, "linear", BED_IN(rows, w)),
+            loss = ct_graph_result(b->g, BED_ADD(b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_optimise(b->g, loss, &how), CT_OK);
+  bed_check(b);
+}
+
+/* Bits are those of HBFP8 with K = 0, and the same on all
+ * cores with another. Hardly anything is unpacked. */
+static void test_groups_are_read(void **state) {
+  (void)state;
+  static const char *const uris[] = {"emu:core=16x8", "sim:stall=25", "sim:core=16x8"};
+  static const uint32_t images[] = {1, 5}, channels[] = {40, 16};
+  for (size_t i = 0; i < sizeof images / sizeof *images; ++i) {
+    struct bed b;
+    struct net_bed n;
+    size_t unpack = 0;
+    whole_units(&b, images[i], channels[i]);
+    const uint64_t exact = two_steps(&b, "emu:", CT_FORMAT_HBFP8, 36, 0).digest;
+    assert_true(two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, 36, 0).digest == exact);
+    b.masks = i > 0;
+    const struct outcome want = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, 36, 127);
+    assert_true(want.digest != exact && want.kept >= 2);
+    for (size_t u = 0; u < sizeof uris / sizeof *uris; ++u) {
+      const struct outcome got = two_steps(&b, uris[u], CT_FORMAT_COMPRESSED, 36, 127);
+      assert_true(got.digest == want.digest && got.pages == want.pages);
+    }
+    net_open(&n, &b, "emu:");
+    for (size_t s = 0; s < n.net->compiled.stages; ++s)
+      unpack += !strcmp(n.net->compiled.stage[s].op, "decompressing");
+    assert_int_equal(unpack, b.masks ? 2 : 1); /* the linear layer's input, a mask */
+    net_close(&n);
     bed_free(&b);
   }
 }
@@ -607,8 +870,12 @@ int main(void) {
                                      cmocka_unit_test(test_state_that_changes_at_once),
                                      cmocka_unit_test(test_same_on_simulated_cores),
                                      cmocka_unit_test(test_rounded_as_said),
+                                     cmocka_unit_test(test_masks),
+                                     cmocka_unit_test(test_room_for_masks),
+                                     cmocka_unit_test(test_maxima),
                                      cmocka_unit_test(test_follows_what_updates),
                                      cmocka_unit_test(test_follows_all_or_nothing),
+                                     cmocka_unit_test(test_groups_are_read),
                                      cmocka_unit_test(test_needs_less),
                                      cmocka_unit_test(test_pages),
                                      cmocka_unit_test(test_bounds),

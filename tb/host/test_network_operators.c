@@ -208,7 +208,7 @@ static void test_beside_the_reference(void **state) {
   (void)state;
   ct_rng rng = ct_rng_make(1);
   char text[1024];
-  for (int i = 0, draws = ct_tb_draws(20 * OPS); i < draws; ++i) {
+  for (int i = 0, draws = ct_tb_draws(12 * OPS); i < draws; ++i) {
     const unsigned op = (unsigned)i % OPS;
     struct net_bed n;
     struct bed b;

@@ -834,7 +834,7 @@ static void files_are_refused_by_name(void **state) {
   REFUSED(&p, CT_ERR_FORMAT, "INFO is missing", parse(dev, data, size));
   put_tag(data + 16, "INFO");
   data[8] = 1;
-  REFUSED(&p, CT_ERR_FORMAT, "ct_model_load()", parse(dev, data, size));
+  REFUSED(&p, CT_ERR_FORMAT, "claims", parse(dev, data, size));
   data[8] = 3;
   REFUSED(&p, CT_ERR_FORMAT, "reads 1 and 2", parse(dev, data, size));
   data[8] = 2;
@@ -847,20 +847,57 @@ static void files_are_refused_by_name(void **state) {
   seal(more, size + 12);
   REFUSED(&p, CT_ERR_FORMAT, "a chunk more", parse(dev, more, size + 12));
   assert_int_equal(ct_network_load(dev, "/nonexistent/x", NULL, &net), CT_ERR_NOT_FOUND);
+  REFUSED(&p, CT_ERR_FORMAT, "not a model file", ct_network_load(dev, "/dev/zero", NULL, &net));
   free(more);
+  free(data);
+  ct_close(dev);
+}
+
+/* The same of a model. */
+static uint8_t *small_model(size_t *size) {
+  ct_device *dev;
+  ct_model *m;
+  uint8_t *data;
+  const struct ct_training how = {.batch = 2, .rates = {.lr = 0.05f, .momentum = 0.9f}};
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  assert_int_equal(ct_model_create(dev, (const uint32_t[]){3, 4, 2}, 2, 2, &m), CT_OK);
+  assert_int_equal(ct_model_training(m, &how), CT_OK);
+  assert_int_equal(ct_model_save(m, path), CT_OK);
+  assert_int_equal(ct_file_read(dev, path, &data, size), CT_OK);
+  ct_model_free(m);
+  ct_close(dev);
+  return data;
+}
+
+static void models_are_refused_by_name(void **state) {
+  enum { BATCH = 20, RATE = 48 };
+  (void)state;
+  size_t size;
+  ct_device *dev;
+  uint8_t *data = small_model(&size);
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  const struct pair p = {.dev = dev};
+  assert_int_equal(parse(dev, data, size), CT_OK);
+  for (size_t n = 0; n < size; ++n)
+    assert_int_equal(parse(dev, data, n), CT_ERR_FORMAT);
+  ct_file_put(data + RATE, 0x7fc00000, 4); /* NaN */
+  seal(data, size);
+  REFUSED(&p, CT_ERR_FORMAT, "such rates", parse(dev, data, size));
+  ct_file_put(data + RATE, 0, 4);
+  ct_file_put(data + BATCH, 1 << 30, 4);
+  seal(data, size);
+  REFUSED(&p, CT_ERR_FORMAT, "such a batch", parse(dev, data, size));
   free(data);
   ct_close(dev);
 }
 
 /* Mutated files with a right checksum: refused with a sentence, or another network; CT_FUZZ_FILES
  * says how many. */
-static void mutated_files(void **state) {
-  (void)state;
+static void mutate_files(uint8_t *data, size_t size) {
   const char *text = getenv("CT_FUZZ_FILES");
   const unsigned long count = text ? strtoul(text, NULL, 10) : 3000;
-  size_t size;
   ct_device *dev;
-  uint8_t *data = small_file(&size), *copy = malloc(size);
+  uint8_t *copy = malloc(size);
   ct_rng rng = ct_rng_make(1);
   unsigned long good = 0;
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
@@ -881,6 +918,15 @@ static void mutated_files(void **state) {
   free(copy);
   free(data);
   ct_close(dev);
+}
+
+static void mutated_files(void **state) {
+  (void)state;
+  size_t size;
+  uint8_t *data = small_file(&size);
+  mutate_files(data, size);
+  data = small_model(&size);
+  mutate_files(data, size);
 }
 
 int main(void) {
@@ -905,6 +951,7 @@ int main(void) {
       cmocka_unit_test(a_full_queue),
       cmocka_unit_test(a_file_goes_on),
       cmocka_unit_test(files_are_refused_by_name),
+      cmocka_unit_test(models_are_refused_by_name),
       cmocka_unit_test(mutated_files),
   };
   snprintf(path, sizeof path, "/tmp/ct-network-%ld.ctm", (long)getpid());

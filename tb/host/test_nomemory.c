@@ -23,6 +23,7 @@
 #include "ct_network.h"
 #include "ct_prog.h"
 #include "ct_queue.h"
+#include "one_copy.h"
 
 /* ---- Allocations --------------------------------------------------------------------------- */
 
@@ -104,6 +105,7 @@ struct world {
   uint64_t at; /* memory that copies write */
   char path[64];
   ct_graph *trained, *asked; /* a perceptron and its answers, many rows of which go by kernels */
+  ct_graph *pooled;          /* kept compressed */
 };
 
 /* CT_OK, or CT_ERR_MEMORY with a sentence while the host refuses memory. */
@@ -177,7 +179,7 @@ static void jobs(struct world *w) {
 
 static void programs(struct world *w) {
   struct ct_code code;
-  const int err = ct_prog_copy(3, 4096, &code, NULL);
+  const int err = one_copy(3, 4096, &code, NULL);
   assert_true(err == CT_OK || (err == CT_ERR_MEMORY && host.failed));
   ct_program *p = NULL;
   if (err == CT_OK && fine(w, ct_code_load(w->dev, &code, &p)) == CT_OK) assert_non_null(p);
@@ -403,6 +405,50 @@ static void networks(struct world *w) {
   ct_network_free(steps);
 }
 
+/* Activations kept compressed, with masks and the places of maxima. */
+static ct_graph *pooled(void) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.5}, .momentum = 0.5};
+  ct_graph *g = NULL;
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  const int x = ct_graph_tensor(g,
+                                &(struct ct_new_tensor){.name = "x", .shape = {4, {1, 4, 4, 3}}}),
+            w = ct_graph_tensor(
+                g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT, .shape = {4, {5, 1, 1, 3}}}),
+            v = ct_graph_tensor(
+                g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT, .shape = {2, {2, 20}}}),
+            t = ct_graph_tensor(
+                g, &(struct ct_new_tensor){.role = CT_ROLE_LABEL, .shape = {2, {1, 2}}});
+  const struct ct_attr windows[] = {{"kernel", 2, {2, 2}}, {"stride", 2, {2, 2}}};
+  int y = ct_graph_add(
+      g, &(struct ct_new_node){.op = "conv", .inputs = (int[]){x, w}, .input_count = 2});
+  y = ct_graph_add(g, &(struct ct_new_node){.op = "relu", .inputs = &y, .input_count = 1});
+  y = ct_graph_add(
+      g, &(struct ct_new_node){
+             .op = "max_pool", .inputs = &y, .input_count = 1, .attrs = windows, .attr_count = 2});
+  y = ct_graph_add(g, &(struct ct_new_node){.op = "flatten", .inputs = &y, .input_count = 1});
+  y = ct_graph_add(
+      g, &(struct ct_new_node){.op = "linear", .inputs = (int[]){y, v}, .input_count = 2});
+  y = ct_graph_add(
+      g, &(struct ct_new_node){.op = "cross_entropy", .inputs = (int[]){y, t}, .input_count = 2});
+  assert_int_equal(ct_graph_optimise(g, ct_graph_result(g, y), &how), CT_OK);
+  assert_true(ct_graph_keep(g, CT_ROLE_ACTIVATION, CT_FORMAT_COMPRESSED) > 0);
+  assert_int_equal(ct_graph_check(g), CT_OK);
+  return g;
+}
+
+static void kept(struct world *w) {
+  const struct ct_network_options how = {.masks = true, .error = 0.1};
+  struct ct_network_kept k;
+  ct_network *n = NULL;
+  if (fine(w, ct_network_create(w->dev, w->pooled, &how, &n))) {
+    assert_null(n);
+    return;
+  }
+  OK(ct_network_kept(n, 2, &k));
+  if (fine(w, ct_network_draw(n, 1)) == CT_OK) fine(w, ct_network_run(n, CT_TRAINING, 0));
+  ct_network_free(n);
+}
+
 /* ---- Again and again ------------------------------------------------------------------------ */
 
 static void open_world(struct world *w) {
@@ -410,7 +456,7 @@ static void open_world(struct world *w) {
   *w = (struct world){.dev = NULL};
   snprintf(w->path, sizeof w->path, "/tmp/ct_nomemory.%ld", (long)getpid());
   if (ct_open("emu:dram=16,spm=4096", &w->dev)) fail_msg("%s", ct_last_error(NULL));
-  OK(ct_prog_copy(1, 2048, &code, NULL));
+  OK(one_copy(1, 2048, &code, NULL));
   OK(ct_code_load(w->dev, &code, &w->copy));
   OK(ct_mem_alloc(w->dev, 1 << 16, &w->at));
   OK(ct_model_create(w->dev, widths, LAYERS, 1, &w->model));
@@ -423,6 +469,7 @@ static void open_world(struct world *w) {
   OK(ct_answers_create(w->model, 200, &w->answers));
   w->trained = perceptron(BATCH, true);
   w->asked = perceptron(3, false);
+  w->pooled = pooled();
 }
 
 /* With memory again: all of it works. */
@@ -436,6 +483,7 @@ static void go_on(struct world *w) {
   files(w);
   requests(w);
   networks(w);
+  kept(w);
 }
 
 static void close_world(struct world *w) {
@@ -448,6 +496,7 @@ static void close_world(struct world *w) {
   ct_program_free(w->copy);
   ct_graph_free(w->trained);
   ct_graph_free(w->asked);
+  ct_graph_free(w->pooled);
   ct_close(w->dev);
 }
 
@@ -490,6 +539,7 @@ EACH(work_of_models, 3)
 EACH(files, 5)
 EACH(requests, 3)
 EACH(networks, 100)
+EACH(kept, 100)
 
 /* ---- Arrays --------------------------------------------------------------------------------- */
 
@@ -735,8 +785,8 @@ int main(void) {
       cmocka_unit_test(without_memory_work_of_models), cmocka_unit_test(without_memory_handles),
       cmocka_unit_test(without_memory_files),          cmocka_unit_test(without_memory_requests),
       cmocka_unit_test(without_memory_gradients),      cmocka_unit_test(without_memory_networks),
-      cmocka_unit_test(without_memory_arrays),         cmocka_unit_test(without_memory_arenas),
-      cmocka_unit_test(without_memory_groups),
+      cmocka_unit_test(without_memory_kept),           cmocka_unit_test(without_memory_arrays),
+      cmocka_unit_test(without_memory_arenas),         cmocka_unit_test(without_memory_groups),
   };
   ct_rng rng = ct_rng_make(1);
   for (int i = 0; i < BATCH * IN; ++i)

@@ -135,10 +135,10 @@ static struct ct_mlp mlp_of(const struct shape *s) {
   return net;
 }
 
-static void same_programs(const struct ct_codes *want, const ct_graph *g, uint32_t window) {
-  const struct ct_compile_options options = {.spm_words = window};
+static void same_programs_by(const struct ct_codes *want, const ct_graph *g,
+                             const struct ct_compile_options *options) {
   struct ct_compiled c;
-  if (ct_compile(g, &options, &c)) fail_msg("%s", c.why);
+  if (ct_compile(g, options, &c)) fail_msg("%s", c.why);
   assert_int_equal(c.stages, 1);
   assert_int_equal(c.stage[0].codes.count, want->count);
   for (size_t i = 0; i < want->count; ++i) {
@@ -147,6 +147,10 @@ static void same_programs(const struct ct_codes *want, const ct_graph *g, uint32
     assert_memory_equal(a->cmd, b->cmd, a->count * sizeof *a->cmd);
   }
   ct_compiled_free(&c);
+}
+
+static void same_programs(const struct ct_codes *want, const ct_graph *g, uint32_t window) {
+  same_programs_by(want, g, &(struct ct_compile_options){.spm_words = window});
 }
 
 /* Those of a model, command by command: so it takes the same cycles, whatever it runs on. */
@@ -173,6 +177,30 @@ static void test_programs_are_those_of_models(void **state) {
     const struct ct_train train = {.net = &net, .batch = s.batch, .spm_words = window};
     assert_int_equal(ct_prog_step(&train, &codes, &work, NULL), CT_OK);
     same_programs(&codes, g, window);
+    ct_codes_free(&codes);
+    ct_graph_free(g);
+  }
+}
+
+/* A model's steps: of more rows than others, and such as keep their gradients. */
+static void test_programs_for_models(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(2);
+  for (unsigned i = 0, draws = (unsigned)ct_tb_draws(12); i < draws; ++i) {
+    const bool many = i % 4 == 3;
+    struct shape s = draw_shape(&rng, many ? 4 : 60);
+    if (many) s.layers = 1, s.batch = 4097 + ct_rng_below(&rng, 2000);
+    const struct ct_mlp net = mlp_of(&s);
+    const enum ct_gradients gradients = (enum ct_gradients)(i % 3);
+    const struct ct_compile_options options = {.spm_words = SPM,
+                                               .model = (enum ct_model_job)(CT_MODEL_RUN + i % 3)};
+    const struct ct_train train = {
+        .net = &net, .batch = s.batch, .spm_words = SPM, .gradients = gradients};
+    struct ct_codes codes;
+    uint64_t work;
+    ct_graph *g = trained_without_logits(&s, &kSgd);
+    assert_int_equal(ct_prog_step(&train, &codes, &work, NULL), CT_OK);
+    same_programs_by(&codes, g, &options);
     ct_codes_free(&codes);
     ct_graph_free(g);
   }
@@ -232,6 +260,19 @@ static ct_graph *other_graph(const struct other *o) {
   return g;
 }
 
+/* A layer whose outputs nobody asks for. */
+static ct_graph *nothing_asked(void) {
+  ct_graph *g;
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  const int in[] = {
+      ct_graph_tensor(g, &(struct ct_new_tensor){.name = "x", .shape = {2, {4, 16}}}),
+      ct_graph_tensor(
+          g, &(struct ct_new_tensor){.name = "w", .role = CT_ROLE_WEIGHT, .shape = {2, {8, 16}}})};
+  node(g, "linear", NULL, in, 2);
+  must(g, ct_graph_check(g));
+  return g;
+}
+
 static void test_what_is_no_perceptron(void **state) {
   (void)state;
   assert_true(is_one(other_graph(&(struct other){.act = "relu"}), 0));
@@ -253,6 +294,7 @@ static void test_what_is_no_perceptron(void **state) {
   assert_false(is_one(other_graph(&(struct other){.kept = true, .loss = "cross_entropy"}), 0));
   assert_true(is_one(answering(&kSmall, 64), 0));
   assert_false(is_one(answering(&kSmall, 65), 0));
+  assert_false(is_one(nothing_asked(), 0));
 }
 
 static ct_graph *rebuilt(double momentum, double decay) {
@@ -1116,6 +1158,60 @@ static void test_files(void **state) {
   check_file(true);
 }
 
+/* A model's file, before any training or in the middle of it, is a network's, too, and that goes
+ * on from there with the same bits. */
+static void go_on_from_a_model(bool trained_before) {
+  char path[] = "/tmp/ct_perceptronXXXXXX";
+  ct_rng rng = ct_rng_make(9);
+  ct_device *dev;
+  ct_network *n;
+  struct ct_network_info info;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  const int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  close(fd);
+  ct_model *m = make_model(dev, &kSmall);
+  const struct numbers d = draw_numbers(&kSmall, &rng);
+  const struct ct_training how = {
+      .batch = kSmall.batch, .rates = {.lr = kRate, .momentum = kMomentum, .weight_decay = kDecay}};
+  float want[64], loss;
+  if (trained_before) ok(dev, ct_model_training(m, &how));
+  for (int i = 0; i < 3 && trained_before; ++i)
+    ok(dev, ct_model_step(m, d.x, d.label, &loss));
+  ct_model_set_epochs(m, 4);
+  ok(dev, ct_model_save(m, path));
+  ok(dev, ct_network_load(dev, path, NULL, &n));
+  ok(dev, ct_network_info(n, &info));
+  assert_true(info.seed == 7 && info.steps == 3 * trained_before && info.epochs == 4);
+  assert_true(info.changes == trained_before && ct_network_stages(n) == 1);
+  put_in(dev, n, "x", d.x);
+  if (trained_before) {
+    same_layers(dev, m, n, &kSmall);
+    put_in(dev, n, "y", d.y);
+    for (uint64_t step = 3; step < 5; ++step) {
+      ok(dev, ct_model_step(m, d.x, d.label, &loss));
+      ok(dev, ct_network_run(n, CT_TRAINING, step));
+      same_tensor(dev, n, "loss", &loss);
+    }
+    same_layers(dev, m, n, &kSmall);
+  } else {
+    ok(dev, ct_network_run(n, CT_INFERENCE, 0));
+    ok(dev, ct_model_infer(m, NULL, d.x, 1, want));
+    same_tensor(dev, n, "logits", want);
+  }
+  ct_network_free(n);
+  ct_model_free(m);
+  free_numbers(&d);
+  ct_close(dev);
+  unlink(path);
+}
+
+static void test_files_of_models(void **state) {
+  (void)state;
+  go_on_from_a_model(false);
+  go_on_from_a_model(true);
+}
+
 /* Weights of one device on another; several runs under way, each with its frame. */
 static void test_frames_and_weights(void **state) {
   (void)state;
@@ -1209,6 +1305,7 @@ static void test_tensors_that_are_read(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs_are_those_of_models),
+                                     cmocka_unit_test(test_programs_for_models),
                                      cmocka_unit_test(test_what_is_no_perceptron),
                                      cmocka_unit_test(test_ways_to_train),
                                      cmocka_unit_test(test_bytes_of_a_model),
@@ -1224,6 +1321,7 @@ int main(void) {
                                      cmocka_unit_test(test_versions_take_no_longer),
                                      cmocka_unit_test(test_images),
                                      cmocka_unit_test(test_files),
+                                     cmocka_unit_test(test_files_of_models),
                                      cmocka_unit_test(test_frames_and_weights),
                                      cmocka_unit_test(test_tensors_that_are_read)};
   return cmocka_run_group_tests(tests, NULL, NULL);

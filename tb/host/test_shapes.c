@@ -244,7 +244,7 @@ static void test_all_shapes(void **state) {
   (void)state;
   ct_rng rng = ct_rng_make(1);
   int refused = 0, large = 0;
-  for (int i = 0, draws = ct_tb_draws(150); i < draws; ++i) {
+  for (int i = 0, draws = ct_tb_draws(80); i < draws; ++i) {
     const struct shape s = draw_shape(&rng);
     char uri[128];
     snprintf(uri, sizeof uri, "emu:core=%s,spm=%u,dram=%u", s.small ? "16x8" : "16x16", s.spm,
@@ -253,8 +253,8 @@ static void test_all_shapes(void **state) {
     large += at_most(&s) > (uint64_t)s.mib << 20;
     refused += check(uri, &s, 100 + (uint64_t)i);
   }
-  print_message("%d shapes: %d may not fit device memory, %d are refused\n", ct_tb_draws(150),
-                large, refused);
+  print_message("%d shapes: %d may not fit device memory, %d are refused\n", ct_tb_draws(80), large,
+                refused);
   assert_in_range(refused, 1, large);
 }
 

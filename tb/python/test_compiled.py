@@ -297,6 +297,7 @@ def test_refusals_name_the_node() -> None:
             net.write({"logits": np.zeros((BATCH, 10), dtype=np.float32)})
         with pytest.raises(coltrain.ArgumentError, match="shape"):
             net.write({"x": np.zeros((BATCH, 10), dtype=np.float32)})
+        assert set(net.run(None, "conv1.weight")) == set(net.run(None, net.graph["conv1.weight"])) == {"conv1.weight"}  # a name, not its letters
         net.close()
         with pytest.raises(coltrain.ClosedError):
             net.run()

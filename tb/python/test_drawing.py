@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/coltrain.svg: all four transports, no wire crosses another, every text inside its box, in both colour schemes."""
+"""docs/coltrain.svg: all five transports, no wire crosses another, every text inside its box, in both colour schemes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_crossings_are_seen() -> None:
 
 def test_no_wire_crosses_another() -> None:
     svg = DRAWING.read_text()
-    for name in ("sim:", "emu:", "mmio:", "usb:"):
+    for name in ("sim:", "emu:", "mmio:", "usb: serial:"):
         assert f">{name}</text>" in svg
     found = wires(svg)
     assert len(found) > 10

@@ -110,6 +110,8 @@ def test_summary(tmp_path: Path) -> None:
     assert row["serial_host"] == pytest.approx(1e6 / 12000) and row["by_launch"]["0"] == 500 and row["over_prefetched"] == 2.5
     assert [t["held"] for t in s["targets"]] == [False, True, True, True, True]
     assert "15.00" in "\n".join(e.lines(s)) and "ResNet-8" in page_of(s) and e.wrong(s) == 0
+    assert "together, both queues" in page_of(s)
+    assert "together, both queues" not in page_of({**s, "rows": [{**r, "both_queues": False} for r in s["rows"]]})
     files = {f.name: f for f in datafiles.files_of(s)}
     cells = files["fusion"].cells("abc")[0]
     assert cells[:5] == ["digits", "1", "1000", "32", "10"] and len(cells) == len(files["fusion"].names()) + 1

@@ -69,7 +69,7 @@ def test_a_run_ends_when_too_many_are_late() -> None:
         (RUN | {"batching": "x"}, 'there is no batching "x"'),
         (RUN | {"service_cycles": [1]}, '"service_cycles": is no list of 16'),
         (RUN | {"policy": "x"}, '"policy": '),
-        (RUN | {"device": "nowhere:"}, "cannot open the device nowhere:"),
+        (RUN | {"device": "nowhere:"}, 'cannot open the device "nowhere:"'),
         (RUN | {"training": {}}, '"layers": is no list of widths'),
         (RUN | {"training": TRAINING | {"data": "nothing"}}, "neither a data set"),
         ({"kind": "training", "samples": 1}, '"training": is missing'),

@@ -34,6 +34,11 @@ def test_points() -> None:
     assert exact["pages_bytes"] > close["pages_bytes"] > 0 and exact["run_bytes"] < raw["run_bytes"]
     assert all(k["bound"] == 0 for k in exact["kept"]) and any(k["bound"] > 100 for k in close["kept"])
     assert close["ratio_fp32"] > exact["ratio_fp32"] > 32 / 12
+    masked = point_of("s=0.1-mask")
+    assert {k["tensor"] for k in masked["kept"] if k["exact"]} and all(k["bound"] == 0 for k in masked["kept"] if k["exact"])
+    assert masked["kept_values"] == sum(k["values"] for k in masked["kept"] if not k["beside"]) > 0
+    lenet5 = point_of("s=0.1", "lenet5")  # two images; padding of six channels to sixteen is none of its numbers
+    assert [k["values"] for k in lenet5["kept"] if k["tensor"] == "conv1"] == [2 * 6 * 28 * 28]
     assert point_of("fp32")["run_bytes"] > raw["run_bytes"] >= point_of("recompute")["run_bytes"]
 
 
@@ -64,12 +69,13 @@ def test_kept_by_hand() -> None:
     with coltrain.open("emu:") as device, device.compile(graph, error=0.1, bits=12, refresh=2) as network:
         network.draw(1)
         assert all(k.bound == 0 and k.bytes == 0 for k in network.kept)
-        network.keep_within(0, 200)
-        assert network.kept[0].bound == 200
+        lossy = next(i for i, k in enumerate(network.kept) if not k.exact)
+        network.keep_within(lossy, 200)
+        assert network.kept[lossy].bound == 200
         network.run(feed, [])
         assert network.info.pages >= network.info.pages_most > 0 and all(k.bytes > 0 for k in network.kept)
         with pytest.raises(coltrain.ArgumentError):
-            network.keep_within(0, 255)
+            network.keep_within(lossy, 255)
     with coltrain.open("emu:compress=0") as device, pytest.raises(coltrain.UnsupportedError, match="compressed"):
         device.compile(graph)
 
@@ -92,7 +98,9 @@ def test_summary(tmp_path: Path) -> None:
     assert {"net", "keep", "bits_per_value", "ratio_fp32", "peak_bytes", "accuracy"} <= s["rows"][0].keys()
     assert [t["held"] for t in s["targets"]] == [True, True, True, None, True, False]
     assert [t.held for t in targets_of(s["rows"][:3])] == [None] * 6
-    assert "16.00" in "\n".join(e.lines(s)) and "ResNet-8" in page_of(s) and e.wrong(s) == 0
+    page = page_of(s)
+    assert "16.00" in "\n".join(e.lines(s)) and "ResNet-8" in page and e.wrong(s) == 0
+    assert all(page.count(f">{keep}</text>") == 2 * len(NETS) for keep in WAYS if keep != "actnn2")  # below its bar, wide and narrow
     (file, _) = datafiles.files_of(s)
     assert len(file.cells("abc")) == len(s["rows"]) and len(file.cells("abc")[0]) == len(file.names()) + 1
     columns, rows = e.table(s)
@@ -125,12 +133,17 @@ def test_what_must_be_the_same(tmp_path: Path) -> None:
 
 def test_deviations() -> None:
     """Bounds do what the formula says: a power of two, rounded down, is more than half of what is allowed."""
-    figures = measure(Setup("lenet5", "s=0.1", 1, 16, 320, "random-28x28x1", "emu:"))
-    own = {(d["tensor"], d["weight"]): d["deviation"] for d in figures["deviations"] if d["made_of_it"]}
-    assert set(own) == {("fc1", "fc2.weight"), ("fc2", "logits.weight")}
-    assert all(0.3 < d < 1.1 for d in own.values()), own
-    assert figures["deviation_own"] == max(own.values()) and figures["deviation_others"] > 0
-    assert figures["reserved_bytes"] >= figures["peak_bytes"]
+    for keep in ("s=0.1", "s=0.1-mask"):
+        figures = measure(Setup("lenet5", keep, 1, 16, 320, "random-28x28x1", "emu:"))
+        own = {(d["tensor"], d["weight"]): d["deviation"] for d in figures["deviations"] if d["made_of_it"]}
+        assert set(own) == {("pool1", "conv2.weight"), ("pool2", "fc1.weight"), ("fc1", "fc2.weight"), ("fc2", "logits.weight")}
+        assert all(0.3 < d < 1.2 for d in own.values()), own
+        assert figures["deviation_own"] == max(own.values())
+        assert figures["reserved_bytes"] >= figures["peak_bytes"]
+        if WAYS[keep].masks:
+            assert figures["deviation_others"] is None  # no gate is another one
+        else:
+            assert figures["deviation_others"] > 1
 
 
 def test_the_command(tmp_path: Path) -> None:

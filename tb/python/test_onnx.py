@@ -418,3 +418,25 @@ def test_the_command(tmp_path: Path, build: Path, capsys: pytest.CaptureFixture[
     assert not (tmp_path / "bad.npz").exists()
     status, text = run("export", "r.npz", "--batch", "2")
     assert status == 1 and "says by itself" in text
+
+
+def test_files_of_the_device(tmp_path: Path, build: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the command has trained becomes a model of ONNX, and that a file that the command takes: the answers stay."""
+    monkeypatch.chdir(tmp_path)
+
+    def coltrain_of(*args: str) -> str:
+        done = subprocess.run([build / "bin/coltrain", *args, "--device", "emu:"], capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == 0, (args, done.stderr)
+        return done.stdout
+
+    coltrain_of("train", "--model", "lenet5", "--samples", "64", "--save", "l.ctm")
+    assert main("export", ["l.ctm", "--batch", "2"]) == 0 and "takes x: 2x28x28x1" in capsys.readouterr().out
+    onnx.checker.check_model(onnx.load(str(tmp_path / "l.onnx")))
+    assert main("import", ["l.onnx", "-o", "again.ctm"]) == 0
+    x = np.random.default_rng(SEED).random((3, 784), dtype=np.float32)
+    np.save("x.npy", x)
+    for name in ("l", "again"):
+        coltrain_of("infer", "--model", f"{name}.ctm", "--input", "x.npy", "--output", f"{name}.npy")
+    assert np.load("l.npy").tobytes() == np.load("again.npy").tobytes()
+    assert "conv2" in coltrain_of("explain", "again.ctm")
+    assert "5 of 5, 0 wrong" in coltrain_of("serve-bench", "--model", "again.ctm", "--requests", "5")

@@ -44,6 +44,12 @@ def test_digits_have_the_bytes_of_the_command(
     assert samples or right > 90
 
 
+def test_a_step_needs_a_preparation() -> None:
+    with coltrain.open("emu:") as device, device.model([64, 32, 10]) as model:
+        with pytest.raises(coltrain.ArgumentError, match=r"prepared for training: training\(\) does that"):
+            model.step(np.zeros((32, 64), np.float32), np.zeros(32, int))
+
+
 @pytest.mark.parametrize("uri", DEVICES)
 def test_steps_in_flight_have_the_bytes_of_steps_one_by_one(uri: str, seed: int) -> None:
     digits = coltrain.load_dataset("digits", seed=seed, samples=64)
@@ -135,8 +141,12 @@ def test_a_saved_model_goes_on(tmp_path: Path, seed: int) -> None:
         assert again.epochs == 1 and again.info.steps == 3 and not again.info.prepared
         assert again.info.rates == pytest.approx((0.1, 0.9, 0)) and again.info.seed == seed and again.widths == (64, 10)
         again.training(again.info.batch, *again.info.rates)
-        for x, classes in digits.batches(32, 1):
-            assert model.step(x, classes) == again.step(x, classes)
+        net = device.load_network(tmp_path / "model.ctm")
+        assert net.info.steps == 3 and net.info.epochs == 1
+        for step, (x, classes) in enumerate(digits.batches(32, 1), 3):
+            loss = model.step(x, classes)
+            assert loss == again.step(x, classes)
+            assert loss == net.run({"x": x, "y": np.eye(10, dtype=np.float32)[classes]}, step=step)["loss"]
         with pytest.raises(coltrain.NotFoundError, match=r"none\.ctm"):
             device.load_model(tmp_path / "none.ctm")
         (tmp_path / "bad.ctm").write_bytes(b"not a model")

@@ -54,9 +54,11 @@ struct ct_network_options {
                         Then they are neither made nor kept again. NULL: none */
   uint32_t members;  /* networks of this graph, up to 256: struct ct_members; 0: 1 */
   bool shared;       /* inputs and labels are those of all members */
-  uint32_t bits;     /* of a number that is kept compressed, for which there are pages. 12 always
-                        suffice; 0: these if nothing is lost, else as many as `error` is likely to
-                        take. With `like`: those of that one */
+  bool masks;       /* a bit a number says what ReLUs let through beside what is kept compressed, so
+                       that what compressing loses changes none of that */
+  uint32_t bits;    /* of a number that is kept compressed, for which there are pages. 12 always
+                       suffice; 0: these if nothing is lost, else as many as `error` is likely to
+                       take. With `like`: those of that one */
   uint32_t refresh; /* steps from one look at gradients to the next, by which bounds of what is kept
                        compressed are set (docs/compression.md); 0: 50 */
   double error; /* what that may cost, as a part of the momentum: 0.01, say; 0: nothing is lost */
@@ -232,10 +234,11 @@ int ct_network_answers_create(ct_network *network, size_t count, ct_answers **an
  * CT_ERR_IO, CT_ERR_MEMORY; CT_ERR_BUSY while runs with the network's own weights are under way. */
 int ct_network_save(ct_network *network, const char *path);
 
-/* A network from a file, on any device. options NULL, or mantissa or seed 0: those that it had; it
- * is by kernels if it was, or if that is asked for. All members begin with what the file has.
- * *network is NULL on failure: CT_ERR_NOT_FOUND, CT_ERR_PERMISSION, CT_ERR_IO, CT_ERR_FORMAT (the
- * sentence names file and reason), and as ct_network_create(). */
+/* A network from a file, on any device; one that ct_model_save() wrote (format 1) is that of its
+ * steps, or of answers to one row where it was never prepared for any. options NULL, or mantissa or
+ * seed 0: those that it had; it is by kernels if it was, or if that is asked for. All members begin
+ * with what the file has. *network is NULL on failure: CT_ERR_NOT_FOUND, CT_ERR_PERMISSION,
+ * CT_ERR_IO, CT_ERR_FORMAT (the sentence names file and reason), and as ct_network_create(). */
 int ct_network_load(ct_device *dev, const char *path, const struct ct_network_options *options,
                     ct_network **network);
 
@@ -305,10 +308,13 @@ int ct_network_stage(ct_network *network, size_t index, struct ct_network_stage 
 /* A tensor of the graph that is kept compressed (CT_FORMAT_COMPRESSED) from forward to backward. */
 struct ct_network_kept {
   const char *tensor; /* its name, or the node's that makes it; valid as long as the network */
-  uint64_t values;    /* numbers, padding to whole tiles included */
+  uint64_t values;    /* numbers of the tensor */
   uint64_t bytes;     /* that they took in the last run, index and all; 0: none has ended well */
   uint32_t bound;     /* K: a number is kept to within 2^(K - 134); 0: exactly */
-  uintptr_t reserved[4];
+  bool exact;         /* whole numbers, such as the mask of a ReLU: the bound stays 0 ... */
+  bool beside;        /* ... that stand beside a tensor that is kept: none of their own are saved */
+  uint64_t padded;    /* numbers with the padding to whole tiles, which is compressed with them */
+  uintptr_t reserved[3];
 };
 
 /* Copies the facts of one. CT_ERR_NOT_FOUND beyond the last; CT_ERR_BUSY while a run of the network
@@ -316,7 +322,7 @@ struct ct_network_kept {
 int ct_network_kept(ct_network *network, size_t index, struct ct_network_kept *kept);
 
 /* Sets its K, 0 to 254, for runs from now on; with struct ct_network_options.error until the next
- * look at gradients. CT_ERR_ARG, CT_ERR_NOT_FOUND. */
+ * look at gradients. CT_ERR_ARG: such as above 0 for what is kept exactly; CT_ERR_NOT_FOUND. */
 int ct_network_keep_within(ct_network *network, size_t index, uint32_t bound);
 
 #ifdef __cplusplus

@@ -31,6 +31,7 @@ enum {
   CT_EXTERNALS = 12,
   CT_SCALARS = 10,
   CT_ARG_SCALAR = CT_ARG_FIRST + CT_EXTERNALS,
+  CT_ARG_STATE,          /* a region of models, no argument */
   CT_MEMBERS_AT_ONCE = 8 /* of a job, at most */
 };
 
@@ -91,9 +92,9 @@ enum ct_scalar_kind {
   CT_SCALAR_KINDS
 };
 struct ct_scalar {
-  enum ct_scalar_kind kind;
-  struct ct_schedule schedule;
   double value; /* of the kind: beta, momentum, ... */
+  struct ct_schedule schedule;
+  enum ct_scalar_kind kind;
   uint32_t runs;
   unsigned reg;
   uint32_t node; /* of the graph: whose it is, of several that share it the first */
@@ -144,6 +145,9 @@ struct ct_kept {
   const char *tensor; /* of the graph; the node that makes it, if it has none */
   int value;          /* of the compiler */
   uint32_t rows, cols;
+  uint32_t
+      whole;   /* its numbers are whole, from 0 to that, and kept exactly; 0: they have a bound */
+  bool beside; /* they stand beside others, whose numbers are counted */
   struct ct_seat index; /* its index units */
   struct ct_kept_sum sum[CT_KEPT_SUMS];
   unsigned sums; /* 0: nothing is known that its bound could follow */
@@ -206,15 +210,27 @@ struct ct_compiled {
   char *why; /* after a failure: a sentence as long as it has to be; NULL: no memory for it */
 };
 
+/* What a graph is for a model (ct_model_create()): a perceptron, of any batch, or refused. Its
+ * state, or what its steps keep of gradients, is a region of its own. */
+enum ct_model_job {
+  CT_MODEL_NONE,  /* it is of no model */
+  CT_MODEL_RUN,   /* answers, or steps that update */
+  CT_MODEL_SET,   /* steps that leave gradients ... */
+  CT_MODEL_ADD,   /* ... or add to those that are there */
+  CT_MODEL_UPDATE /* of a step, the update by these, which are in r2, each times CT_APPLY_SCALE */
+};
+
 struct ct_compile_options {
   uint32_t spm_words;                /* of the window */
   unsigned narrow;                   /* HBFP has mantissas of 8 - narrow bits */
   bool walks;                        /* the device has CT_FEATURE_CONVOLUTION: there are products */
   bool kernels;                      /* perceptrons are like all other graphs */
   bool compress;                     /* the device has CT_FEATURE_COMPRESSION */
+  bool masks;                        /* of gates are kept beside what is compressed */
   bool members;                      /* there are several */
   bool shared;                       /* they share inputs and labels */
   const struct ct_cycles_core *core; /* by whose cycles programs for members are weighed */
+  enum ct_model_job model;
 };
 
 /* A graph that was checked; it must stay while the result is used. What cannot be compiled is
@@ -223,6 +239,10 @@ struct ct_compile_options {
 int ct_compile(const ct_graph *graph, const struct ct_compile_options *options,
                struct ct_compiled *compiled);
 void ct_compiled_free(struct ct_compiled *compiled);
+
+/* Externals of a perceptron's answers and of its steps, in their order; of steps logits follow. */
+enum { CT_MLP_X, CT_MLP_LOGITS };
+enum { CT_MLP_Y = 1, CT_MLP_LOSS };
 
 /* Where a layer of a perceptron lies behind one address: image, and from unit `state` on the state
  * (0: there is none). */

@@ -48,6 +48,12 @@ struct ct_val {
   uint32_t stream, limit; /* GIVEN: a mask of dropout */
   enum ct_format format;  /* the widest that a tensor of it asks for, if one does */
   unsigned narrow;
+  uint32_t whole; /* its numbers are whole, from 0 to that, at most 127: any format has them
+                     exactly; 0: they are not */
+  int index;  /* it has no place: its groups of compressed tiles are read by that; or CT_NO_VALUE */
+  bool frees; /* ... which gives their pages back */
+  int beside; /* a value that is kept itself, or made again, by whose numbers this one's are
+                 counted; or CT_NO_VALUE */
   /* Known at the end: */
   bool need[CT_KEEPS], any; /* any: used by something that takes every way of keeping */
   uint32_t runs;            /* it is read in the last of so many; 0: in none, 1: in each */
@@ -72,6 +78,10 @@ enum ct_step_kind {
   CT_STEP_KIND_COUNT
 };
 
+static inline bool ct_is_product(enum ct_step_kind kind) {
+  return kind == CT_STEP_CONV || kind == CT_STEP_CONV_INPUT || kind == CT_STEP_CONV_WEIGHTS;
+}
+
 /* Operands of operations while a step is built: an input, the product in front, an operation. */
 enum { CT_OPERAND_PRODUCT = 64, CT_OPERAND_OP = 128 };
 
@@ -91,7 +101,8 @@ struct ct_net_step {
   /* The tile program: inputs and the values that its operations make (CT_NO_VALUE: none). */
   struct ct_tilewise tile;
   int in[CT_TILE_INS], of[CT_TILE_OPS];
-  /* Values that kernels name: CT_NO_VALUE where there is none. */
+  /* Values that kernels name: CT_NO_VALUE where there is none. Of a sum dx is that of t alone, of a
+   * maximum t is where it was. */
   int x, w, y, dx, dy, t, loss;
   struct ct_window_shape window; /* of a convolution, of pooling */
   enum ct_pool_kind pool_kind;
@@ -225,6 +236,9 @@ struct ct_sum_of {
 };
 /* One that is made already is not made again. */
 int ct_value_sum(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_sum_of *what);
+/* The same, not of segments, and *too, the sum of what->times, in one pass if neither is there. */
+int ct_value_sums(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_sum_of *what,
+                  int *too);
 
 /* ---- Moves: ct_compile_moves.c ---- */
 
@@ -367,6 +381,9 @@ void ct_compile_places(struct ct_compiler *c);
 /* What is made again, or lies compressed, between its last use in front and its first for
  * gradients: when the ways of keeping are known, and before places are given. */
 void ct_compile_kept(struct ct_compiler *c);
+/* Gates of gradients, such as those of a ReLU, that read what is to be kept compressed read a mask
+ * of it instead, which is kept exactly. Orders are twice what they are. */
+void ct_compile_gates(struct ct_compiler *c);
 /* What is known of it when places are. */
 void ct_compile_kept_places(struct ct_compiler *c);
 /* In which runs each step is needed, when all are there in their order. */
@@ -382,6 +399,24 @@ void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f)
  * the one that lives is returned. */
 struct ct_val *ct_value_lives(struct ct_compiler *c, const struct ct_net_step *s, int value,
                               bool made);
+
+/* ---- Who reads what is kept ---- */
+
+static inline bool ct_step_is_back(const struct ct_net_step *s) {
+  return s->node->backward || s->again;
+}
+
+struct ct_readers {
+  int front;                /* the last step in front that makes or reads it */
+  int first;                /* the first for gradients; CT_FROM_START: there is none */
+  size_t step;              /* its number in the list */
+  bool need[CT_KEEPS], any; /* how those for gradients read it */
+  bool again;               /* one of them makes something again */
+};
+struct ct_readers ct_readers_of(struct ct_compiler *c, int value);
+/* Whether it is a matrix of its own that a run makes in front, and that gradients read when at
+ * least one other step has run. Orders are twice what they are. */
+bool ct_value_is_kept(const struct ct_compiler *c, int value, const struct ct_readers *r);
 
 /* ---- Programs ---- */
 

@@ -26,34 +26,22 @@ enum { CT_PENDING = -2 }; /* no value */
 
 /* ---- Who reads a value --------------------------------------------------------------------- */
 
-static bool is_back(const struct ct_net_step *s) {
-  return s->node->backward || s->again;
-}
-
 /* A step that makes something anew. */
 static bool makes_again(const struct ct_net_step *s) {
   return s->again && (s->kind == CT_STEP_TILES || s->kind == CT_STEP_POOL);
 }
 
-struct readers {
-  int front;                /* the last step in front that makes or reads it */
-  int first;                /* the first for gradients; CT_FROM_START: there is none */
-  size_t step;              /* its number in the list */
-  bool need[CT_KEEPS], any; /* how those for gradients read it */
-  bool again;               /* one of them makes something again */
-};
-
 struct scan {
   int value;
-  struct readers *r;
+  struct ct_readers *r;
 };
 
 static void look(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
                  bool made) {
   const struct scan *scan = c->scan;
-  struct readers *r = scan->r;
+  struct ct_readers *r = scan->r;
   if (value != scan->value) return;
-  if (made || !is_back(s)) {
+  if (made || !ct_step_is_back(s)) {
     if (s->order > r->front) r->front = s->order;
     return;
   }
@@ -68,8 +56,8 @@ static void look(struct ct_compiler *c, struct ct_net_step *s, int value, unsign
     r->need[keep] = true;
 }
 
-static struct readers readers_of(struct ct_compiler *c, int value) {
-  struct readers r = {.front = CT_FROM_START, .first = CT_FROM_START};
+struct ct_readers ct_readers_of(struct ct_compiler *c, int value) {
+  struct ct_readers r = {.front = CT_FROM_START, .first = CT_FROM_START};
   struct scan scan = {value, &r};
   c->scan = &scan;
   for (size_t i = 0; i < c->steps; ++i)
@@ -78,13 +66,11 @@ static struct readers readers_of(struct ct_compiler *c, int value) {
   return r;
 }
 
-/* Whether it is a matrix of its own that a run makes in front, and that gradients read when at
- * least one other step has run. */
-static bool is_kept(const struct ct_compiler *c, int value, const struct readers *r) {
+bool ct_value_is_kept(const struct ct_compiler *c, int value, const struct ct_readers *r) {
   const struct ct_val *v = &c->value[value];
   if (v->place != CT_VALUE_ARENA || v->kind != CT_LAY_MATRIX || v->step == CT_FROM_START ||
       v->fixed || v->same != CT_NO_VALUE || v->within != CT_NO_VALUE || c->step[v->step].early ||
-      is_back(&c->step[v->step]))
+      ct_step_is_back(&c->step[v->step]))
     return false;
   for (size_t i = 0; i < c->values; ++i)
     if (c->value[i].within == value || c->value[i].same == value) return false;
@@ -112,7 +98,7 @@ static bool reads_instead(struct ct_net_step *s, int value, int instead) {
 /* So do all for gradients. */
 static void read_instead(struct ct_compiler *c, int value, int instead) {
   for (size_t i = 0; i < c->steps; ++i)
-    if (is_back(&c->step[i]) && c->step[i].kind != CT_STEP_UNPACK)
+    if (ct_step_is_back(&c->step[i]) && c->step[i].kind != CT_STEP_UNPACK)
       reads_instead(&c->step[i], value, instead);
 }
 
@@ -168,6 +154,7 @@ static int copy_of(struct ct_compiler *c, int value) {
   const int copy = ct_value_like(c, value);
   if (c->error) return 0;
   c->value[copy].narrow = c->value[value].narrow;
+  c->value[copy].whole = c->value[value].whole;
   c->value[copy].format = c->value[value].format;
   c->value[copy].again = value;
   return copy;
@@ -196,7 +183,7 @@ static bool is_there(struct ct_compiler *c, int value, int made, int order) {
   if (c->value[value].place != CT_VALUE_ARENA) return !is_replaced(c, value, order);
   if (c->value[value].within != CT_NO_VALUE) return false;
   return elements(&c->value[value]) * LITTLE <= elements(&c->value[made]) ||
-         readers_of(c, value).first != CT_FROM_START;
+         ct_readers_of(c, value).first != CT_FROM_START;
 }
 
 static bool can_be_made_again(struct ct_compiler *c, int value, int order) {
@@ -226,7 +213,7 @@ static enum ct_keep any_way(const struct ct_val *v) {
   return v->need[CT_KEEP_F32] ? CT_KEEP_F32 : v->need[CT_KEEP_ROWS] ? CT_KEEP_ROWS : CT_KEEP_SQUARE;
 }
 
-static void make_again(struct ct_compiler *c, int value, const struct readers *r) {
+static void make_again(struct ct_compiler *c, int value, const struct ct_readers *r) {
   const int copy = copy_of(c, value);
   if (c->error) return;
   const struct ct_net_step made = c->step[c->value[value].step];
@@ -237,7 +224,10 @@ static void make_again(struct ct_compiler *c, int value, const struct readers *r
   s->order = r->first - 1;
   for (unsigned k = 0; k < CT_TILE_OPS; ++k)
     s->of[k] = s->of[k] == value ? copy : CT_NO_VALUE;
-  if (s->kind == CT_STEP_POOL) s->y = copy;
+  if (s->kind == CT_STEP_POOL) {
+    s->y = copy;
+    s->t = CT_NO_VALUE;
+  }
   ct_step_makes(c, s, copy);
   memcpy(c->value[copy].need, r->need, sizeof c->value[copy].need);
   if (r->any) c->value[copy].need[any_way(&c->value[value])] = true;
@@ -249,7 +239,7 @@ static void make_again(struct ct_compiler *c, int value, const struct readers *r
 
 /* The one way of keeping in which gradients read it, as records; CT_KEEPS: there is none. What may
  * be read in any way is read as FP32 where it has that. */
-static enum ct_keep way_of(const struct ct_val *v, const struct readers *r) {
+static enum ct_keep way_of(const struct ct_val *v, const struct ct_readers *r) {
   bool need[CT_KEEPS];
   memcpy(need, r->need, sizeof need);
   if (r->any) need[any_way(v)] = true;
@@ -296,6 +286,8 @@ static void note_kept(struct ct_compiler *c, int value, int index) {
   o->kept[o->kepts++] =
       (struct ct_kept){.tensor = name_of(c, value),
                        .value = value,
+                       .whole = v->whole,
+                       .beside = v->beside != CT_NO_VALUE,
                        .rows = v->rows,
                        .cols = v->cols,
                        .index = {.at = (uint32_t)index}}; /* until places are known */
@@ -386,14 +378,14 @@ static void add_derived(struct ct_compiler *c, int value, size_t again) {
   }
 }
 
-/* What nothing is made of but means, as behind a ReLU that only says what it let through, is kept
- * as closely as these. */
+/* What nothing is made of but means or maxima, as behind a ReLU that only says what it let through,
+ * is kept as closely as these. */
 static void add_means(struct ct_compiler *c, int value, struct ct_kept *k) {
   for (size_t i = 0; i < c->steps; ++i) {
     const struct ct_net_step *s = &c->step[i];
-    const bool mean = (s->kind == CT_STEP_POOL && s->pool_kind == CT_POOL_AVERAGE) ||
+    const bool mean = s->kind == CT_STEP_POOL ||
                       (s->kind == CT_STEP_SUM_ROWS && s->sum.segment && !s->sum.squares);
-    if (is_back(s) || !mean || s->x != value) continue;
+    if (ct_step_is_back(s) || !mean || s->x != value) continue;
     for (const struct ct_kept *y = c->out->kept; y < k; ++y)
       for (unsigned j = 0; y->value == s->y && j < y->sums; ++j) {
         if (k->sums == CT_KEPT_SUMS) {
@@ -462,7 +454,7 @@ static bool follow(struct ct_compiler *c, int value, int of, const struct ct_gno
   }
   for (size_t i = 0; i < c->steps; ++i) {
     struct ct_net_step *s = &c->step[i];
-    if (!is_back(s) || makes_again(s) || !reads_instead(s, value, value)) continue;
+    if (!ct_step_is_back(s) || makes_again(s) || !reads_instead(s, value, value)) continue;
     if (!step_follows(c, s, value, sums)) return false;
   }
   return true;
@@ -498,38 +490,112 @@ static int unpack(struct ct_compiler *c, int value, int index, enum ct_keep way,
   return copy;
 }
 
-/* The last one frees. */
-static void choose_freeing(struct ct_compiler *c, int index) {
-  struct ct_net_step *last = NULL;
-  for (size_t i = 0; i < c->steps; ++i) {
-    struct ct_net_step *s = &c->step[i];
-    if (s->kind == CT_STEP_UNPACK && s->x == index && (!last || s->order >= last->order)) last = s;
-  }
-  if (last) last->frees = true;
+/* Words that sixteen tiles of a value take in the scratchpad, in each way of keeping or in one. */
+static uint32_t words_of(const struct ct_compiler *c, int value, bool all) {
+  const struct ct_val *v = &c->value[value];
+  uint32_t words = 0;
+  for (unsigned k = 0; k < CT_KEEPS && (all || !words); ++k)
+    if (v->need[k]) words += k == CT_KEEP_F32 ? CT_F32_TILE_UNITS : CT_TILE;
+  return CT_GROUPS_TILES * words;
 }
 
-/* What makes something again is far in front of other gradients: it unpacks for itself. */
-static void unpack_all(struct ct_compiler *c, int value, int index, enum ct_keep way) {
-  const bool followed = is_followed(c, value);
+enum { OTHER_WORDS = 1024, SHORT = 8 }; /* carriers, rows, sums; operations */
+
+/* Whether a step reads the value tile by tile, in their order, is short, and has room for as much
+ * of it as comes at once, twice: then it may read the groups themselves. */
+static bool reads_groups(const struct ct_compiler *c, const struct ct_net_step *s, int value) {
+  const struct ct_val *v = &c->value[value];
+  uint32_t words = 0;
+  bool reads = s->kind == CT_STEP_TILES && s->tile.ops <= SHORT;
+  for (unsigned i = 0; i < s->tile.ins; ++i) {
+    reads = reads && (s->in[i] != value || s->tile.in[i].spread == CT_SPREAD_NONE);
+    if (s->tile.in[i].spread == CT_SPREAD_NONE) words += words_of(c, s->in[i], false);
+  }
+  for (unsigned i = 0; i < s->tile.ops; ++i)
+    if (s->of[i] != CT_NO_VALUE) words += words_of(c, s->of[i], true);
+  if (s->kind == CT_STEP_SUM_ROWS) {
+    reads = s->x == value && s->t != value && s->w != value && !s->sum.segment;
+    words = words_of(c, value, false) + (s->t == CT_NO_VALUE ? 0 : words_of(c, s->t, false));
+  }
+  const uint64_t units = ct_groups_at_once(ct_tiles(v->rows) * ct_tiles(v->cols));
+  return reads && ct_reads_groups(v->rows) &&
+         2 * units * words + OTHER_WORDS <= c->options->spm_words;
+}
+
+/* Gradients that can read the groups themselves. */
+static void read_groups(struct ct_compiler *c, int value, int index) {
+  for (size_t i = 0; i < c->steps && !c->error; ++i) {
+    struct ct_net_step *s = &c->step[i];
+    if (!ct_step_is_back(s) || !reads_groups(c, s, value) || !reads_instead(s, value, value))
+      continue;
+    const int copy = copy_of(c, value);
+    if (c->error) return;
+    c->value[copy].index = index;
+    reads_instead(&c->step[i], value, copy);
+  }
+}
+
+/* Whether a step reads the groups of an index; what of it then says that it frees them. */
+static bool *frees_of(struct ct_compiler *c, struct ct_net_step *s, int index) {
+  if (s->kind == CT_STEP_UNPACK && s->x == index) return &s->frees;
+  for (size_t i = 0; i < c->values; ++i)
+    if (c->value[i].index == index && reads_instead(s, (int)i, (int)i)) return &c->value[i].frees;
+  return NULL;
+}
+
+/* The last one frees. */
+static void choose_freeing(struct ct_compiler *c, int index) {
+  bool *last = NULL;
+  int order = 0;
+  for (size_t i = 0; i < c->steps; ++i) {
+    bool *frees = frees_of(c, &c->step[i], index);
+    if (!frees || (last && c->step[i].order < order)) continue;
+    last = frees;
+    order = c->step[i].order;
+  }
+  if (last) *last = true;
+}
+
+/* What makes something again is far in front of other gradients: it reads groups, or unpacks for
+ * itself. */
+static void again_from(struct ct_compiler *c, int value, int index, enum ct_keep way,
+                       bool followed) {
   for (size_t i = 0, steps = c->steps; i < steps && !c->error; ++i) {
     if (!makes_again(&c->step[i]) || !reads_instead(&c->step[i], value, CT_PENDING)) continue;
-    const int own = unpack(c, value, index, way, c->step[i].order, c->step[i].node);
+    const int order = c->step[i].order;
+    int own = CT_NO_VALUE;
+    reads_instead(&c->step[i], CT_PENDING, value);
+    if (reads_groups(c, &c->step[i], value)) {
+      own = copy_of(c, value);
+      if (!c->error) c->value[own].index = index;
+    } else {
+      own = unpack(c, value, index, way, order, c->step[i].node);
+    }
     if (c->error) return;
-    reads_instead(&c->step[i], CT_PENDING, own);
+    reads_instead(&c->step[i], value, own);
     if (followed) add_derived(c, value, i);
   }
-  const struct readers r = readers_of(c, value);
-  if (r.first == CT_FROM_START || c->error) return;
-  const int copy = unpack(c, value, index, way, r.first, c->step[r.step].node);
-  if (c->error) return;
-  read_instead(c, value, copy);
-  if (!followed) return;
+}
+
+static void unpack_all(struct ct_compiler *c, int value, int index, enum ct_keep way) {
+  const bool followed = is_followed(c, value);
+  int copy = CT_NO_VALUE;
+  again_from(c, value, index, way, followed);
+  if (c->error || ct_readers_of(c, value).first == CT_FROM_START) return;
+  read_groups(c, value, index);
+  const struct ct_readers r = ct_readers_of(c, value);
+  if (r.first != CT_FROM_START && !c->error) {
+    copy = unpack(c, value, index, way, r.first, c->step[r.step].node);
+    if (!c->error) read_instead(c, value, copy);
+  }
+  if (!followed || c->error) return;
   add_sums(c, value, copy);
   struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
   if (!c->error && k->sums == 0) add_means(c, value, k);
 }
 
-static void compress(struct ct_compiler *c, int value, const struct readers *r, enum ct_keep way) {
+static void compress(struct ct_compiler *c, int value, const struct ct_readers *r,
+                     enum ct_keep way) {
   const int index = index_of(c, value);
   if (!c->error) note_kept(c, value, index);
   if (c->error) return;
@@ -561,10 +627,11 @@ static void refuse(struct ct_compiler *c, int value) {
 /* ---- All ----------------------------------------------------------------------------------- */
 
 static void one(struct ct_compiler *c, int value, enum ct_format format) {
-  const struct readers r = readers_of(c, value);
-  if (!is_kept(c, value, &r)) return;
-  /* What others are made of again would have to be there when gradients begin. */
-  const bool few = format == CT_FORMAT_RECOMPUTE || reads_one(c, value);
+  const struct ct_readers r = ct_readers_of(c, value);
+  if (!ct_value_is_kept(c, value, &r)) return;
+  /* What others are made of again would have to be there when gradients begin. Whole numbers take
+   * less than what they are made of. */
+  const bool few = !c->value[value].whole && (format == CT_FORMAT_RECOMPUTE || reads_one(c, value));
   if (few && !r.again && can_be_made_again(c, value, r.first)) {
     make_again(c, value, &r);
     return;
@@ -579,6 +646,7 @@ static void one(struct ct_compiler *c, int value, enum ct_format format) {
 /* From the last value to the first: what is made again may need others that are. */
 static void all(struct ct_compiler *c, enum ct_format format) {
   spread(c);
+  if (format == CT_FORMAT_COMPRESSED && c->options->masks) ct_compile_gates(c);
   for (size_t i = c->values; i-- > 0 && !c->error;)
     if (c->value[i].format == format) one(c, (int)i, format);
   if (!c->error) close_ranks(c);

@@ -34,10 +34,9 @@ void ct_lower_op_average_pool(struct ct_compiler *c, const struct ct_gnode *n) {
 }
 
 /* The step that pooled x as this one's gradient says. */
-static const struct ct_net_step *pooled(const struct ct_compiler *c, const struct ct_gnode *n,
-                                        int x) {
+static struct ct_net_step *pooled(struct ct_compiler *c, const struct ct_gnode *n, int x) {
   for (size_t i = 0; i < c->steps; ++i) {
-    const struct ct_net_step *s = &c->step[i];
+    struct ct_net_step *s = &c->step[i];
     bool same = s->kind == CT_STEP_POOL && s->x == x && s->pool_kind == CT_POOL_MAX;
     for (unsigned a = 0; same && a <= POOL_KERNEL; ++a)
       for (unsigned k = 0; k < 4; ++k)
@@ -47,21 +46,39 @@ static const struct ct_net_step *pooled(const struct ct_compiler *c, const struc
   return NULL;
 }
 
+/* Where maxima were, as small whole numbers, if x is kept in HBFP: then it needs not be kept for
+ * that, nor in FP32, and may be rounded, for forward compares what it has read. Else CT_NO_VALUE.
+ */
+static int places_of(struct ct_compiler *c, struct ct_net_step *forward) {
+  const enum ct_format format = c->value[forward->x].format;
+  if (forward->t != CT_NO_VALUE || format == CT_FORMAT_FP32) return forward->t;
+  const int y = forward->y, step = (int)(forward - c->step), t = ct_value_like(c, y);
+  if (c->error) return CT_NO_VALUE;
+  struct ct_val *v = &c->value[t];
+  v->format = format == CT_FORMAT_COMPRESSED ? CT_FORMAT_COMPRESSED : CT_FORMAT_HBFP8;
+  v->whole = forward->window.ky * forward->window.kx;
+  v->beside = y;
+  v->step = step;
+  forward->t = t;
+  return t;
+}
+
 /* gy and x. */
 void ct_lower_op_max_pool_grad(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *gys = ct_in(c->g, n, 0), *xs = ct_in(c->g, n, 1);
   const int gy = ct_value_plain_in(c, n, 0), x = ct_value_plain_in(c, n, 1);
   if (c->error || gy == CT_NO_VALUE || x == CT_NO_VALUE) return;
-  const struct ct_net_step *forward = pooled(c, n, x);
+  struct ct_net_step *forward = pooled(c, n, x);
   if (!forward) {
     ct_compile_miss(c, n, "nothing has pooled its input (%s) before", c->g->tensor[n->in[1]]->name);
     return;
   }
-  const int y = forward->y, gx = ct_value_shape(c, xs);
+  const int y = forward->y, places = places_of(c, forward), gx = ct_value_shape(c, xs);
   struct ct_net_step *s = ct_step_add(c, CT_STEP_POOL_BACK, n);
   pool_shape(s, n, xs, gys, CT_POOL_MAX);
-  s->x = x;
-  s->y = y;
+  s->t = places;
+  s->x = places == CT_NO_VALUE ? x : CT_NO_VALUE;
+  s->y = places == CT_NO_VALUE ? y : CT_NO_VALUE;
   s->dy = gy;
   s->dx = ct_step_makes(c, s, gx);
   ct_value_is(c, n->out[0], gx);
@@ -285,10 +302,9 @@ void ct_lower_op_batch_norm_grad(struct ct_compiler *c, const struct ct_gnode *n
   int in[GRAD_INPUTS];
   if (!ct_values_plain_in(c, n, 0, in, GRAD_INPUTS)) return;
   const int gy = in[GRAD_GY], x = in[GRAD_X];
-  const struct ct_sum_of of_gy = {.x = gy, .less = CT_NO_VALUE, .times = CT_NO_VALUE, .scale = 1},
-                         times = {.x = x, .less = in[GRAD_MEAN], .times = gy, .scale = 1};
-  const int gbias = ct_value_sum(c, n, &of_gy);
-  const struct sums sums = {gbias, ct_value_sum(c, n, &times)};
+  const struct ct_sum_of times = {.x = x, .less = in[GRAD_MEAN], .times = gy, .scale = 1};
+  struct sums sums;
+  sums.times = ct_value_sums(c, n, &times, &sums.gy);
   const bool batch = ct_attr(n, CT_NORM_OTHER, 0) != 0;
   int v[4] = {0};
   norm_vectors(c, n, in, &sums, batch ? 1.0f / (float)c->value[x].rows : 0, v);

@@ -5,7 +5,8 @@
  *
  *   answers   of 1..16 rows. r1: the image; r2: the workspace; then the rows, the logits.
  *   a step    r1: the image, the state behind it; r2: the workspace, and a loss that nobody asked
- *             for; then inputs, targets, loss and logits, as far as somebody did.
+ *             for; then inputs, targets, loss and logits, as far as somebody did. The state of
+ *             models is in r1 no more: see struct ct_compile_options.
  *
  * Answers of more rows, up to CT_MLP_ROWS_MAX, are passes of one program. They have the same bits
  * by kernels, so still more, or a window that is too small, go there. Steps have not: whether a
@@ -103,14 +104,15 @@ void ct_layer_lays(const struct ct_mlp *net, uint32_t l, uint32_t state,
 
 static void lay_model(struct whole *w) {
   const uint32_t image = ct_mlp_image_units(&w->net);
-  w->state = round_up(image, ALIGN);
-  w->c->out->lasting = w->p->trains ? w->state + ct_mlp_state_units(&w->net) : image;
+  const bool state = w->p->trains && !w->c->options->model;
+  w->state = state ? round_up(image, ALIGN) : 0;
+  w->c->out->lasting = state ? w->state + ct_mlp_state_units(&w->net) : image;
   for (uint32_t l = 0; l < w->net.layers; ++l) {
     struct ct_layer_lays lays;
-    ct_layer_lays(&w->net, l, w->p->trains ? w->state : 0, &lays);
+    ct_layer_lays(&w->net, l, w->state, &lays);
     lay(w, w->p->w[l], &lays.w);
     lay(w, w->p->b[l], &lays.b);
-    if (!w->p->trains) continue;
+    if (!state) continue;
     lay(w, w->p->vw[l], &lays.vw);
     lay(w, w->p->vb[l], &lays.vb);
   }
@@ -194,23 +196,19 @@ static void lay_loss(struct whole *w) {
   if (w->c->g->tensor[p->loss]->role == CT_ROLE_OUTPUT)
     argument(w, CT_TRAIN_LOSS, lay_outside(w, p->loss, k, CT_KEEP_F32, 1), 0);
   else
-    argument(w, CT_TRAIN_LOSS, CT_ARG_ARENA, w->work);
-  w->c->out->arena = w->work + 1;
+    argument(w, CT_TRAIN_LOSS, CT_ARG_ARENA, w->c->out->arena++);
 }
 
-static void set_rates(struct whole *w) {
-  const struct ct_perceptron *p = w->p;
+/* What changes, and by which numbers. */
+static void lay_update(struct whole *w) {
   const ct_graph *g = w->c->g;
-  const struct ct_gnode *update = g->node[g->tensor[g->tensor[p->w[0]]->becomes]->node];
+  const struct ct_gnode *update = g->node[g->tensor[g->tensor[w->p->w[0]]->becomes]->node];
+  argument(w, CT_TRAIN_IMAGE, CT_ARG_LASTING, 0);
+  argument(w, CT_TRAIN_STATE, w->state ? CT_ARG_LASTING : CT_ARG_STATE, w->state);
   ct_scalar_in(w->c, CT_SCALAR_MINUS_RATE, update, CT_TRAIN_NEG_LR);
   ct_scalar_in(w->c, CT_SCALAR_MOMENTUM, update, CT_TRAIN_MU);
   ct_scalar_in(w->c, CT_SCALAR_DECAY, update, CT_TRAIN_WD);
-  w->c->out->argument[CT_TRAIN_INV - 1] =
-      (struct ct_argument){.kind = CT_ARGUMENT_INVERSE, .at = p->batch};
-}
-
-static bool logits_asked(const struct whole *w) {
-  return w->c->g->tensor[w->p->logits]->role == CT_ROLE_OUTPUT;
+  w->c->out->args = CT_TRAIN_LOGITS;
 }
 
 static void lay_step(struct whole *w) {
@@ -218,21 +216,37 @@ static void lay_step(struct whole *w) {
   const uint32_t classes = p->width[p->layers];
   argument(w, CT_TRAIN_X, lay_tiles(w, p->x, p->width[0], CT_KEEP_SQUARE), 0);
   argument(w, CT_TRAIN_Y, lay_tiles(w, p->y, classes, CT_KEEP_SQUARE), 0);
-  argument(w, CT_TRAIN_IMAGE, CT_ARG_LASTING, 0);
-  argument(w, CT_TRAIN_STATE, CT_ARG_LASTING, w->state);
   argument(w, CT_TRAIN_WORK, CT_ARG_ARENA, 0);
   lay_loss(w);
-  if (logits_asked(w))
-    argument(w, CT_TRAIN_LOGITS, lay_tiles(w, p->logits, classes, CT_KEEP_F32), 0);
-  set_rates(w);
-  w->c->out->args = CT_TRAIN_LOGITS;
+  if (!p->quiet) argument(w, CT_TRAIN_LOGITS, lay_tiles(w, p->logits, classes, CT_KEEP_F32), 0);
+  w->c->out->argument[CT_TRAIN_INV - 1] =
+      (struct ct_argument){.kind = CT_ARGUMENT_INVERSE, .at = p->batch};
+  lay_update(w);
+}
+
+/* From gradients. */
+static void lay_apply(struct whole *w) {
+  argument(w, CT_APPLY_GRADIENTS, CT_ARG_ARENA, 0);
+  lay_update(w);
+}
+
+static bool applies(const struct whole *w) {
+  return w->c->options->model == CT_MODEL_UPDATE;
+}
+
+static enum ct_gradients gradients_of(enum ct_model_job job) {
+  if (job == CT_MODEL_SET) return CT_GRADIENTS_SET;
+  return job == CT_MODEL_ADD ? CT_GRADIENTS_ADD : CT_GRADIENTS_NONE;
 }
 
 static int make_step(struct whole *w, struct ct_codes *codes) {
+  const struct ct_compile_options *o = w->c->options;
   const struct ct_train shape = {.net = &w->net,
                                  .batch = w->p->batch,
-                                 .spm_words = w->c->options->spm_words,
-                                 .logits = logits_asked(w)};
+                                 .spm_words = o->spm_words,
+                                 .gradients = gradients_of(o->model),
+                                 .logits = !w->p->quiet};
+  if (applies(w)) return ct_prog_apply(&w->net, o->spm_words, codes, &w->why);
   return ct_prog_step(&shape, codes, &w->work, &w->why);
 }
 
@@ -271,7 +285,9 @@ static void make_stage(struct whole *w, struct ct_codes *codes) {
   o->stage->codes = *codes;
   o->arena = w->work;
   lay_model(w);
-  if (w->p->trains)
+  if (applies(w))
+    lay_apply(w);
+  else if (w->p->trains)
     lay_step(w);
   else
     lay_answers(w);
@@ -282,6 +298,7 @@ static void make_stage(struct whole *w, struct ct_codes *codes) {
 /* Whether the programs can say it, as far as the graph goes. */
 static bool is_sayable(const struct whole *w) {
   const struct ct_perceptron *p = w->p;
+  if (w->c->options->model) return true;
   if (w->c->options->narrow || ct_mlp_check(&w->net, NULL)) return false;
   return p->batch <= (p->trains ? MOST_BATCH : CT_MLP_ROWS_MAX);
 }
@@ -291,14 +308,16 @@ bool ct_compile_mlp(struct ct_compiler *c) {
   struct ct_codes codes = {NULL, 0};
   const int found = c->options->kernels || c->options->members ? 0 : ct_graph_perceptron(c->g, &p);
   if (found < 0) ct_compile_no_memory(c);
-  if (found <= 0) return found < 0;
+  if (!found && c->options->model)
+    ct_compile_fail(c, CT_ERR_INTERNAL, "the graph of a model is no perceptron");
+  if (found <= 0) return c->error;
   struct whole w = {.c = c, .p = &p, .net = {.layers = p.layers}};
   w.why = (struct ct_why){w.text, sizeof w.text};
   for (uint32_t l = 0; l <= p.layers; ++l)
     w.net.width[l] = p.width[l];
   if (!is_sayable(&w)) return false;
   const int err = p.trains ? make_step(&w, &codes) : make_answers(&w, &codes);
-  if (err == CT_ERR_NO_SPACE && !p.trains) return false;
+  if (err == CT_ERR_NO_SPACE && !p.trains && !c->options->model) return false;
   if (err == CT_ERR_MEMORY)
     ct_compile_no_memory(c);
   else if (err)

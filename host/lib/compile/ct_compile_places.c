@@ -45,7 +45,10 @@ static void vector_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_u
   /* The gradient of a maximum asks which element it was: both as they were compared. */
   one(c, s, s->x, s->kind == CT_STEP_POOL ? CT_KEEPS : of_sum(c, s, s->x), f);
   one(c, s, s->w, CT_KEEP_F32, f);
-  one(c, s, s->t, of_sum(c, s, s->t), f);
+  if (s->kind == CT_STEP_POOL)
+    made(c, s, s->t, f);
+  else
+    one(c, s, s->t, s->kind == CT_STEP_POOL_BACK ? CT_KEEPS : of_sum(c, s, s->t), f);
   one(c, s, s->dy, CT_KEEP_F32, f);
   if (s->kind == CT_STEP_POOL_BACK) one(c, s, s->y, CT_KEEP_F32, f);
   if (s->kind != CT_STEP_POOL_BACK) made(c, s, s->y, f);
@@ -237,6 +240,7 @@ static void settle(struct ct_compiler *c, struct ct_val *v) {
   const bool hbfp = in_hbfp(c, v);
   v->narrow = c->options->narrow;
   if (hbfp && narrow[v->format] > v->narrow) v->narrow = narrow[v->format];
+  if (v->whole) v->narrow = 0;
   const bool outside = v->place == CT_VALUE_EXTERNAL && v->step != CT_FROM_START;
   if (outside || v->constant) v->need[CT_KEEP_F32] = true;
   /* Weights are trained in FP32; what is only read needs no more than its readers. */

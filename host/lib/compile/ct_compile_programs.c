@@ -11,6 +11,8 @@ static struct ct_mat mat(const struct ct_compiler *c, int value) {
   const struct ct_val *v = &c->value[value];
   m = (struct ct_mat){.rows = v->rows, .cols = v->cols, .narrow = v->narrow};
   memcpy(m.keep, v->keep, sizeof m.keep);
+  if (v->index != CT_NO_VALUE) m.groups = c->value[v->index].keep[CT_KEEP_F32];
+  m.free = v->frees;
   return m;
 }
 
@@ -136,6 +138,7 @@ static struct ct_pool pool_of(const struct ct_compiler *c, const struct ct_net_s
                           .count_pad = s->count_pad,
                           .x = mat(c, s->x),
                           .y = mat(c, s->y),
+                          .places = mat(c, s->t),
                           .dx = mat(c, s->dx),
                           .dy = mat(c, s->dy)};
 }
@@ -164,6 +167,7 @@ static int sums(struct ct_compiler *c, const struct ct_net_step *s, struct ct_ta
                                   .times = mat(c, s->t),
                                   .less = mat(c, s->w),
                                   .y = mat(c, s->y),
+                                  .too = mat(c, s->dx),
                                   .squares = s->sum.squares,
                                   .scale = s->sum.scale};
     return ct_kernel_sum_cols(&k, &t->room, t->codes, &t->why);
@@ -171,6 +175,7 @@ static int sums(struct ct_compiler *c, const struct ct_net_step *s, struct ct_ta
   struct ct_sum_rows k = s->sum;
   k.x = mat(c, s->x);
   k.y = mat(c, s->y);
+  k.too = mat(c, s->dx);
   k.less = mat(c, s->w);
   k.times = mat(c, s->t);
   return ct_kernel_sum_rows(&k, &t->room, t->codes, &t->why);
@@ -278,7 +283,7 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   stage->runs = s->runs;
   stage->kept = s->kept;
   stage->looks = s->looks;
-  stage->macs = ct_node_macs(c->g, s->node);
+  stage->macs = ct_is_product(s->kind) ? ct_node_macs(c->g, s->node) : 0;
   ct_step_uses(c, s, count_bytes);
   if (stage->written == 0) { /* nobody reads what it makes: it has no program */
     stage->read = stage->macs = 0;

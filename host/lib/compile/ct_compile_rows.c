@@ -191,24 +191,34 @@ static bool layer_parts(struct ct_compiler *c, const struct ct_gnode *n, const s
   return !c->error;
 }
 
+/* Gradients of scale and bias. */
+static void give_sums(struct ct_compiler *c, const struct ct_gnode *n,
+                      const struct layer_parts *p) {
+  const struct ct_sum_of gy = {.x = p->gy, .less = CT_NO_VALUE, .times = CT_NO_VALUE, .scale = 1};
+  const struct ct_sum_of gy_h = {.x = p->h, .less = CT_NO_VALUE, .times = p->gy, .scale = 1};
+  int bias, scale;
+  if (c->readers[n->out[1]] && c->readers[n->out[2]]) {
+    scale = ct_value_sums(c, n, &gy_h, &bias);
+    ct_value_is(c, n->out[1], scale);
+    ct_value_is(c, n->out[2], bias);
+  } else if (c->readers[n->out[1]]) {
+    ct_value_is(c, n->out[1], ct_value_sum(c, n, &gy_h));
+  } else if (c->readers[n->out[2]]) {
+    ct_value_is(c, n->out[2], ct_value_sum(c, n, &gy));
+  }
+}
+
 /* gy, x, scale; gives the gradients of x, scale and bias:
  * gx = ((s - mean of s) - h (mean of s h)) inverse */
 void ct_lower_op_layer_norm_grad(struct ct_compiler *c, const struct ct_gnode *n) {
   struct layer of;
   struct layer_parts p;
   if (!layer_of(c, n, 1, &of) || !layer_parts(c, n, &of, &p)) return;
-  struct ct_sum_of sum = {.x = p.s,
-                          .less = CT_NO_VALUE,
-                          .times = CT_NO_VALUE,
-                          .cols = true,
-                          .scale = 1.0f / (float)of.cols};
-  const int mean = ct_value_sum(c, n, &sum);
-  sum.times = p.h;
-  const int mean_h = ct_value_sum(c, n, &sum);
-  sum = (struct ct_sum_of){.x = p.gy, .less = CT_NO_VALUE, .times = CT_NO_VALUE, .scale = 1};
-  if (c->readers[n->out[2]]) ct_value_is(c, n->out[2], ct_value_sum(c, n, &sum));
-  sum.times = p.h;
-  if (c->readers[n->out[1]]) ct_value_is(c, n->out[1], ct_value_sum(c, n, &sum));
+  const struct ct_sum_of means = {
+      .x = p.h, .less = CT_NO_VALUE, .times = p.s, .cols = true, .scale = 1.0f / (float)of.cols};
+  int mean;
+  const int mean_h = ct_value_sums(c, n, &means, &mean);
+  give_sums(c, n, &p);
   if (c->error) return;
   struct ct_tiles t = ct_tiles_apart(c, n, c->value[of.x].rows, of.cols, false);
   const unsigned less = ct_tiles_op(&t, CT_TILE_SUB, ct_tiles_in(&t, p.s), ct_tiles_in(&t, mean));

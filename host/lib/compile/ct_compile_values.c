@@ -20,14 +20,10 @@ static bool grow(struct ct_compiler *c, void **list, size_t *room, size_t count,
   return true;
 }
 
-static bool is_product(enum ct_step_kind kind) {
-  return kind == CT_STEP_CONV || kind == CT_STEP_CONV_INPUT || kind == CT_STEP_CONV_WEIGHTS;
-}
-
 struct ct_net_step *ct_step_add(struct ct_compiler *c, enum ct_step_kind kind,
                                 const struct ct_gnode *n) {
   if (!grow(c, (void **)&c->step, &c->step_room, c->steps, sizeof *c->step)) return &c->nowhere;
-  if (is_product(kind) && !c->options->walks)
+  if (ct_is_product(kind) && !c->options->walks)
     ct_compile_miss(c, n, "this device has no convolution");
   struct ct_net_step *s = &c->step[c->steps++];
   memset(s, 0, sizeof *s);
@@ -53,7 +49,7 @@ int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols) {
   v->cols = cols;
   v->kind = CT_LAY_MATRIX;
   v->step = v->first = v->last = CT_FROM_START;
-  v->same = v->within = v->reshaped = v->again = CT_NO_VALUE;
+  v->same = v->within = v->reshaped = v->again = v->beside = v->index = CT_NO_VALUE;
   return (int)c->values++;
 }
 
@@ -212,13 +208,29 @@ static bool sums(const struct ct_net_step *s, const struct ct_sum_of *what) {
          s->sum.segment == what->segment && s->sum.scale == what->scale;
 }
 
-int ct_value_sum(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_sum_of *what) {
-  if (c->error) return 0;
-  for (size_t i = 0; i < c->steps; ++i)
-    if (sums(&c->step[i], what)) return c->step[i].y;
+/* One that is made already, maybe beside another; CT_NO_VALUE. */
+static int find_sum(const struct ct_compiler *c, const struct ct_sum_of *what) {
+  const enum ct_step_kind kind = what->cols ? CT_STEP_SUM_COLS : CT_STEP_SUM_ROWS;
+  const bool plain =
+      what->less == CT_NO_VALUE && what->times == CT_NO_VALUE && !what->squares && !what->segment;
+  for (size_t i = 0; i < c->steps; ++i) {
+    const struct ct_net_step *s = &c->step[i];
+    if (sums(s, what)) return s->y;
+    const bool beside = plain && s->kind == kind && s->dx != CT_NO_VALUE;
+    if (beside && s->t == what->x && s->sum.scale == what->scale) return s->dx;
+  }
+  return CT_NO_VALUE;
+}
+
+static int new_sum(struct ct_compiler *c, const struct ct_sum_of *what) {
   const uint32_t rows = c->value[what->x].rows, cols = c->value[what->x].cols;
-  const int y = what->cols ? ct_value_new(c, rows, 1)
-                           : ct_value_new(c, what->segment ? rows / what->segment : 1, cols);
+  return what->cols ? ct_value_new(c, rows, 1)
+                    : ct_value_new(c, what->segment ? rows / what->segment : 1, cols);
+}
+
+static int make_sum(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_sum_of *what,
+                    struct ct_net_step **step) {
+  const int y = new_sum(c, what);
   struct ct_net_step *s = ct_step_add(c, what->cols ? CT_STEP_SUM_COLS : CT_STEP_SUM_ROWS, n);
   s->x = what->x;
   s->w = what->less;
@@ -226,5 +238,34 @@ int ct_value_sum(struct ct_compiler *c, const struct ct_gnode *n, const struct c
   s->y = ct_step_makes(c, s, y);
   s->sum = (struct ct_sum_rows){
       .squares = what->squares, .segment = what->segment, .scale = what->scale};
+  *step = s;
+  return y;
+}
+
+int ct_value_sum(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_sum_of *what) {
+  struct ct_net_step *s;
+  if (c->error) return 0;
+  const int found = find_sum(c, what);
+  return found == CT_NO_VALUE ? make_sum(c, n, what, &s) : found;
+}
+
+int ct_value_sums(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_sum_of *what,
+                  int *too) {
+  const struct ct_sum_of alone = {.x = what->times,
+                                  .less = CT_NO_VALUE,
+                                  .times = CT_NO_VALUE,
+                                  .cols = what->cols,
+                                  .scale = what->scale};
+  struct ct_net_step *s;
+  *too = 0;
+  if (c->error) return 0;
+  *too = find_sum(c, &alone);
+  int y = find_sum(c, what);
+  const bool both = *too == CT_NO_VALUE && y == CT_NO_VALUE;
+  if (!both) *too = ct_value_sum(c, n, &alone);
+  if (!both) return ct_value_sum(c, n, what);
+  y = make_sum(c, n, what, &s);
+  *too = new_sum(c, &alone);
+  s->dx = ct_step_makes(c, s, *too);
   return y;
 }

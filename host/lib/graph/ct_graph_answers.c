@@ -72,13 +72,18 @@ static unsigned attrs_of(const struct taking *t, const struct ct_gnode *n, struc
   return count;
 }
 
-/* A node, with the outputs that have been declared, if one of them has. */
+/* Whether a node's output has the name that it gets if nobody gives it one. */
+static bool has_own_name(const struct taking *t, const struct ct_gnode *n) {
+  return !strcmp(t->from->tensor[n->out[0]]->name, n->name);
+}
+
+/* A node, with outputs that are declared, if one of them has been or is called otherwise. */
 static int add_node(struct taking *t, const struct ct_gnode *n, const int *in) {
   struct ct_attr attrs[CT_GOP_ATTRS];
   const bool norm = n->op == &ct_gop_batch_norm_train;
   const unsigned outputs = norm ? 1 : n->op->outputs;
   int out[CT_GOP_OUTPUTS];
-  bool declared = false;
+  bool declared = !has_own_name(t, n);
   for (unsigned i = 0; i < outputs; ++i)
     declared = declared || t->now[n->out[i]] > 0;
   for (unsigned i = 0; i < outputs && declared; ++i) {

@@ -86,11 +86,10 @@ static int emit_adam(const struct step *s, int w, int gradient, double decay) {
   const int m = emit_state(g, w, "mean"), v = emit_state(g, w, "square");
   const bool decoupled = s->how->optimiser == CT_OPTIMISER_ADAMW;
   const struct ct_adam how = ct_adam_of(s->how);
-  const int new_w =
-      CT_EMIT(g, NULL, .op = "adam", CT_IN(w, gradient, m, v, s->rate),
-              CT_ATTRS({"beta1", 1, {how.beta1}}, {"beta2", 1, {how.beta2}},
-                       {"epsilon", 1, {how.epsilon}}, {"decay", 1, {decay}},
-                       {"decoupled", 1, {decoupled}}, {"runs", 1, {s->runs}}));
+  const int new_w = CT_EMIT(
+      g, NULL, .op = "adam", CT_IN(w, gradient, m, v, s->rate),
+      CT_ATTRS({"beta1", 1, {how.beta1}}, {"beta2", 1, {how.beta2}}, {"epsilon", 1, {how.epsilon}},
+               {"decay", 1, {decay}}, {"decoupled", 1, {decoupled}}, {"runs", 1, {s->runs}}));
   if (new_w > 0) {
     ct_graph_becomes(g, m, new_w + 1);
     ct_graph_becomes(g, v, new_w + 2);

@@ -125,6 +125,7 @@ static bool describe(const ct_graph *g, struct ct_perceptron *p) {
   *p = (struct ct_perceptron){.trains = count_becoming(g) > 0};
   if (!p->trains) p->logits = find_output(g);
   if (p->trains && !read_loss(g, p)) return false;
+  p->quiet = p->trains && g->tensor[p->logits]->role != CT_ROLE_OUTPUT;
   return read_layers(g, p) && read_input(g, p) && (!p->trains || read_updates(g, p));
 }
 
@@ -213,18 +214,18 @@ static bool same_values(const struct likeness *k) {
   return true;
 }
 
-/* NULL: no memory, or such a graph is refused. */
-static ct_graph *build(const struct ct_perceptron *p, int *err) {
+int ct_graph_perceptron_make(const struct ct_perceptron *p, ct_graph **graph) {
   const struct ct_optimise how = {
       .schedule = p->schedule, .momentum = p->momentum, .weight_decay = p->decay};
   ct_graph *g = NULL;
-  *err = ct_graph_create(&g);
-  if (!*err) *err = ct_graph_mlp(g, p->width, p->layers, p->batch, p->trains);
-  if (!*err && p->trains) *err = ct_graph_optimise(g, ct_graph_find(g, "loss"), &how);
-  if (!*err) *err = ct_graph_check(g);
-  if (!*err) return g;
-  ct_graph_free(g);
-  return NULL;
+  int err = ct_graph_create(&g);
+  if (!err) err = ct_graph_mlp(g, p->width, p->layers, p->batch, p->trains);
+  if (!err && p->quiet) g->tensor[ct_graph_find(g, "logits")]->role = CT_ROLE_ACTIVATION;
+  if (!err && p->trains) err = ct_graph_optimise(g, ct_graph_find(g, "loss"), &how);
+  if (!err) err = ct_graph_check(g);
+  *graph = err ? NULL : g;
+  if (err) ct_graph_free(g);
+  return err;
 }
 
 static int compare(struct likeness *k, const struct ct_perceptron *of) {
@@ -241,9 +242,9 @@ static int compare(struct likeness *k, const struct ct_perceptron *of) {
 
 int ct_graph_perceptron(const ct_graph *g, struct ct_perceptron *p) {
   if (!g->checked || !describe(g, p) || !is_all(g, p)) return 0;
-  int err;
-  struct likeness k = {.of = g, .built = build(p, &err)};
-  if (!k.built) return err == CT_ERR_MEMORY ? err : 0;
+  struct likeness k = {.of = g};
+  int err = ct_graph_perceptron_make(p, &k.built);
+  if (err) return err == CT_ERR_MEMORY ? err : 0;
   err = compare(&k, p);
   ct_graph_free(k.built);
   return err;

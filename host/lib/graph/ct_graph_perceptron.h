@@ -12,6 +12,7 @@
 struct ct_perceptron {
   uint32_t layers, batch, width[CT_MAX_LAYERS + 1];
   bool trains;
+  bool quiet;  /* of a step: nobody asks for logits */
   int x, flat; /* the input; what the first layer reads: it, or all numbers of each row of it */
   int y, logits, loss;
   int w[CT_MAX_LAYERS], b[CT_MAX_LAYERS];   /* weights, biases ... */
@@ -25,6 +26,10 @@ struct ct_perceptron {
  * a format of its own. What things are called does not matter, nor does what nobody needs. 0: it
  * does not. Negative: an error. */
 int ct_graph_perceptron(const ct_graph *graph, struct ct_perceptron *p);
+
+/* Such a graph, checked, of layers, widths, batch, and what training is to be like; *graph is NULL
+ * on failure. */
+int ct_graph_perceptron_make(const struct ct_perceptron *p, ct_graph **graph);
 
 /* Whether a graph that takes no steps begins with a perceptron of two layers or more, whose numbers
  * nobody else reads: the one of most layers, logits being what it gives to the rest. */

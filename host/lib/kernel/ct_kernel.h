@@ -48,6 +48,10 @@ struct ct_mat {
   uint32_t rows, cols;
   unsigned narrow; /* what is written as HBFP8 has mantissas of 8 - narrow bits */
   struct ct_seat keep[CT_KEEPS];
+  /* The index units of groups of compressed tiles (struct ct_pack), which are read instead where a
+   * kernel says that it can: ct_reads_groups(). */
+  struct ct_seat groups;
+  bool free; /* that gives their pages back */
 };
 
 static inline uint32_t ct_mat_groups(const struct ct_mat *m) {
@@ -62,6 +66,20 @@ static inline uint32_t ct_keep_units(enum ct_keep keep) {
 /* Units of all of it, kept so. */
 static inline uint64_t ct_mat_units(uint32_t rows, uint32_t cols, enum ct_keep keep) {
   return (uint64_t)ct_tiles(rows) * ct_tiles(cols) * ct_keep_units(keep);
+}
+
+/*
+ * Who reads groups: index units have sixteen tiles side by side in each plane. LD changes between
+ * groups and all else only when the one is through, so it brings many units at once, a quarter of
+ * all; and the next ones while these are worked on, so there is room for twice as many.
+ */
+enum { CT_GROUPS_TILES = 16 };
+static inline bool ct_reads_groups(uint32_t rows) {
+  return rows % (CT_GROUPS_TILES * CT_TILE) == 0;
+}
+static inline uint32_t ct_groups_at_once(uint32_t tiles) {
+  enum { QUARTER = 4 };
+  return (tiles / CT_GROUPS_TILES + QUARTER - 1) / QUARTER;
 }
 
 /* What a kernel may use. */
@@ -130,7 +148,8 @@ enum ct_spread {
 };
 
 struct ct_tile_in {
-  struct ct_mat mat; /* one way of keeping is enough; FP32 is taken if there are several */
+  struct ct_mat mat; /* one way of keeping is enough; FP32 is taken if there are several. Groups, if
+                        it is not spread */
   enum ct_spread spread;
 };
 
@@ -193,12 +212,15 @@ int ct_kernel_conv_weights(const struct ct_conv *k, const struct ct_room *room,
 enum ct_pool_kind { CT_POOL_MAX, CT_POOL_AVERAGE };
 
 /* y from x, and x's gradient dx from dy; the largest needs x and y for that (the first of equals
- * gets it). FP32 or HBFP8 in, all ways of keeping out. */
+ * gets it), or `places` of y's shape, which forward has made besides y: the number of taps less the
+ * tap that the largest is behind, or 0 where none is. FP32 or HBFP8 in, all ways of keeping out.
+ */
 struct ct_pool {
   enum ct_pool_kind kind;
   bool count_pad; /* averages: padding counts */
   struct ct_window_shape shape;
   struct ct_mat x, y, dx, dy;
+  struct ct_mat places; /* rows 0: left out */
 };
 int ct_kernel_pool(const struct ct_pool *k, const struct ct_room *room, struct ct_codes *codes,
                    const struct ct_why *why);
@@ -214,9 +236,10 @@ int ct_kernel_pool_back(const struct ct_pool *k, const struct ct_room *room, str
 /* y (one row) = scale * the sum of x's rows; with `times`, of x's rows times those of `times`,
  * with `less`, x less that row first; with `squares`, of squares. Sums are made group by group in
  * ascending order, then over the 16 rows by halving: 8, 4, 2, 1. With segments (images of `segment`
- * rows), y has a row for each. */
+ * rows), y has a row for each. Without them x may be groups, and `too`, a row, scale * the sum of
+ * the rows of `times`, made in the same pass. */
 struct ct_sum_rows {
-  struct ct_mat x, times, less, y; /* rows 0: left out */
+  struct ct_mat x, times, less, y, too; /* rows 0: left out */
   bool squares;
   uint32_t segment; /* 0: all rows together */
   float scale;
@@ -224,11 +247,11 @@ struct ct_sum_rows {
 int ct_kernel_sum_rows(const struct ct_sum_rows *k, const struct ct_room *room,
                        struct ct_codes *codes, const struct ct_why *why);
 
-/* y (one column) = scale * the sum of x's columns; `times`, `less` (a column, -0 counts as +0) and
- * `squares` as above. Column c is added to partial sum c mod 16, in ascending order, then halving
- * as above. */
+/* y (one column) = scale * the sum of x's columns; `times`, `less` (a column, -0 counts as +0),
+ * `squares` and `too` as above. Column c is added to partial sum c mod 16, in ascending order, then
+ * halving as above. */
 struct ct_sum_cols {
-  struct ct_mat x, times, less, y; /* rows 0: left out */
+  struct ct_mat x, times, less, y, too; /* rows 0: left out */
   bool squares;
   float scale;
 };

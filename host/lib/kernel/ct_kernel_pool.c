@@ -11,7 +11,8 @@
  *   maximum, backward  first, for each window, which place has its maximum: the largest of
  *                      equal(x, y) * (taps - tap), so that the first of equals counts; 0: none has.
  *                      Then, for each element, the sum of the gradients of the windows that have
- *                      theirs there
+ *                      theirs there. The first half may be done in forward, which knows x and y
+ *                      as they were compared
  *   average, backward  for each element the sum of the gradients of its windows over their sizes
  *
  * HBFP8 is read as it is if lines and images begin with tiles; else it is made FP32 first. What has
@@ -472,21 +473,29 @@ static bool as_it_is(const struct ct_mat *m, bool direct, uint32_t line, uint32_
          (direct && (uint64_t)line * step % CT_TILE == 0 && (uint64_t)line * lines % CT_TILE == 0);
 }
 
+/* Whether the places of maxima are to be found. */
+static bool finds(const struct ct_pool *k, bool back) {
+  return k->kind == CT_POOL_MAX && back == (k->places.rows == 0);
+}
+
 /* Where things are: what is not as it should be gets a place in scratch. */
 static void find_mats(const struct ct_pool *k, bool back, bool direct, struct scratch *s,
                       struct mats *m) {
   const struct ct_window_shape *p = &k->shape;
   const bool largest = k->kind == CT_POOL_MAX;
-  *m = (struct mats){.x = k->x, .y = k->y, .dx = k->dx, .dy = k->dy};
-  if (!back || largest)
+  *m = (struct mats){.x = k->x, .y = k->y, .dx = k->dx, .dy = k->dy, .places = k->places};
+  if (!back || finds(k, back))
     if (!as_it_is(&k->x, direct, p->w, p->sy, p->h)) m->x = in_scratch(s, &k->x);
   if (!back) {
     if (!k->y.keep[CT_KEEP_F32].reg) m->y = in_scratch(s, &k->y);
+    if (k->places.rows && !k->places.keep[CT_KEEP_F32].reg) m->places = in_scratch(s, &k->places);
     return;
   }
-  if (largest) {
+  if (finds(k, back)) {
     m->places = in_scratch(s, &k->dy);
     if (!as_it_is(&k->y, direct, p->ow, 1, p->oh)) m->y = in_scratch(s, &k->y);
+  } else if (largest && !as_it_is(&k->places, direct, p->ow, 1, p->oh)) {
+    m->places = in_scratch(s, &k->places);
   }
   if (!as_it_is(&k->dy, direct, p->ow, 1, p->oh)) m->dy = in_scratch(s, &k->dy);
   if (!k->dx.keep[CT_KEEP_F32].reg) m->dx = in_scratch(s, &k->dx);
@@ -529,10 +538,11 @@ static int check_mat(const struct ct_pool *k, const struct ct_room *room, const 
 
 static int check(const struct ct_pool *k, bool back, const struct ct_room *room,
                  const struct ct_why *why) {
-  const bool largest = k->kind == CT_POOL_MAX;
+  const bool maps = !back || finds(k, back);
   int err = check_shape(k, why);
-  if (!err && (!back || largest)) err = check_mat(k, room, &k->x, "x", why);
-  if (!err && (!back || largest)) err = check_mat(k, room, &k->y, "y", why);
+  if (!err && maps) err = check_mat(k, room, &k->x, "x", why);
+  if (!err && maps) err = check_mat(k, room, &k->y, "y", why);
+  if (!err && k->places.rows) err = check_mat(k, room, &k->places, "places", why);
   if (!err && back) err = check_mat(k, room, &k->dx, "dx", why);
   if (!err && back) err = check_mat(k, room, &k->dy, "dy", why);
   return err;
@@ -550,6 +560,10 @@ static int forward(const struct ct_pool *k, const struct mats *m, const struct c
                    struct ct_codes *codes, const struct ct_why *why) {
   int err = add_unpacked(&m->x, &k->x, room, codes, why);
   if (!err) err = add_pass(k, k->kind == CT_POOL_MAX ? LARGEST : MEAN, m, room, codes, why);
+  if (!err && finds(k, false)) {
+    err = add_pass(k, FIND, m, room, codes, why);
+    if (!err) err = add_others(&m->places, &k->places, room, codes, why);
+  }
   return err ? err : add_others(&m->y, &k->y, room, codes, why);
 }
 
@@ -557,9 +571,13 @@ static int backward(const struct ct_pool *k, const struct mats *m, const struct 
                     struct ct_codes *codes, const struct ct_why *why) {
   const bool largest = k->kind == CT_POOL_MAX;
   int err = add_unpacked(&m->dy, &k->dy, room, codes, why);
-  if (!err && largest) err = add_unpacked(&m->x, &k->x, room, codes, why);
-  if (!err && largest) err = add_unpacked(&m->y, &k->y, room, codes, why);
-  if (!err && largest) err = add_pass(k, FIND, m, room, codes, why);
+  if (!err && finds(k, true)) {
+    err = add_unpacked(&m->x, &k->x, room, codes, why);
+    if (!err) err = add_unpacked(&m->y, &k->y, room, codes, why);
+    if (!err) err = add_pass(k, FIND, m, room, codes, why);
+  } else if (!err && largest) {
+    err = add_unpacked(&m->places, &k->places, room, codes, why);
+  }
   if (!err) err = add_pass(k, largest ? GIVE_LARGEST : GIVE_MEAN, m, room, codes, why);
   return err ? err : add_others(&m->dx, &k->dx, room, codes, why);
 }

@@ -25,7 +25,13 @@ int ct_vk_check(const struct ct_vk *v, const struct ct_mat *m, const char *what,
   if (m->rows != rows || m->cols != cols || rows == 0 || cols == 0)
     return ct_why(v->why, CT_ERR_ARG, "%s: %s has %u rows and %u columns, not %u and %u", v->name,
                   what, m->rows, m->cols, rows, cols);
-  if (!ct_vk_keep(m, &keep))
+  if (m->groups.reg > v->room->args)
+    return ct_why(v->why, CT_ERR_ARG, "%s: %s lies behind argument %u, there are %u", v->name, what,
+                  m->groups.reg, v->room->args);
+  if (m->groups.reg && !ct_reads_groups(rows))
+    return ct_why(v->why, CT_ERR_ARG, "%s: %s is %u rows in groups: no whole index units", v->name,
+                  what, rows);
+  if (!m->groups.reg && !ct_vk_keep(m, &keep))
     return ct_why(v->why, CT_ERR_ARG, "%s: %s is kept in no way", v->name, what);
   if (m->narrow > 6)
     return ct_why(v->why, CT_ERR_ARG, "%s: %s with mantissas of 8 - %u bits, 2 are the least",
@@ -95,6 +101,12 @@ uint32_t ct_vk_units_tensor(struct ct_vk *v, struct ct_seat seat, uint32_t units
   return add_tensor(v, seat, units, ct_grid(1, units, 1), written);
 }
 
+uint32_t ct_vk_groups_tensor(struct ct_vk *v, const struct ct_mat *m) {
+  const uint32_t units = ct_mat_groups(m) / CT_GROUPS_TILES;
+  return add_tensor(v, m->groups, ct_mat_planes(m) * units, ct_grid(ct_mat_planes(m), units, 1),
+                    false);
+}
+
 void ct_vk_carriers(struct ct_vk *v, unsigned va_reg) {
   struct ct_lower *l = v->l;
   uint32_t load = 0;
@@ -155,6 +167,20 @@ void ct_vk_ld_part(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struc
   struct ct_dma c = move(keep, dram, spm, tiles);
   c.nb = rows * ct_vk_row_words(keep);
   ct_ld(v->l, &c);
+}
+
+void ct_vk_ld_groups(struct ct_vk *v, struct ct_ref dram, struct ct_ref spm, uint32_t units,
+                     bool free) {
+  enum { GROUPS = 4, WORDS = CT_GROUPS_TILES / GROUPS * CT_TILE };
+  ct_ld(v->l, &(struct ct_dma){.dram = dram,
+                               .spm = spm,
+                               .nb = WORDS,
+                               .n1 = GROUPS,
+                               .s1 = WORDS,
+                               .n2 = units,
+                               .d2 = 1,
+                               .s2 = GROUPS * WORDS,
+                               .comp = {.on = true, .free = free}});
 }
 
 void ct_vk_st(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,

@@ -12,12 +12,17 @@
 #include "coltrain/coltrain.h"
 #include "ct_kernel_program.h"
 
-enum { R_SUM, R_T, R_T_TOO, TEMPS, MOST_BLOCKS = 4, SOURCES = 2, LOADS = 3 };
+enum { R_SUM, R_SUM_TOO, R_T, R_T_TOO, TEMPS, MOST_BLOCKS = 4, SOURCES = 2, LOADS = 3 };
 
 struct source {
   const struct ct_mat *mat;
   enum ct_keep keep;
   uint32_t tensor, at; /* pieces of FP32 are rows; where it lies in a slot of one block */
+};
+
+struct result {
+  const struct ct_mat *mat;
+  uint32_t tensor[CT_KEEPS];
 };
 
 struct sum {
@@ -26,15 +31,17 @@ struct sum {
   uint32_t segment, segments, planes;
   struct source x[SOURCES], less;
   unsigned sources;
-  bool together; /* sixteen segments are loaded at once */
-  uint32_t out[CT_KEEPS];
+  bool together;   /* sixteen segments are loaded at once */
+  uint32_t groups; /* x is these, of so many index units at once; 0: it is not */
+  struct result y, too;
   uint32_t temp, less_reg, sums, result; /* registers */
   uint32_t loads[SOURCES];
   uint32_t words, less_words, sum_words, out_words; /* rings in the scratchpad */
   uint32_t block_words;                             /* of all sources */
   uint32_t slots, blocks;                           /* loaded by a command */
   /* Under way. */
-  uint32_t plane, first_plane, cols, group, first_group, in_group, row, first_block, some, rows;
+  uint32_t plane, first_plane, cols, group, first_group, in_group, row, first_block, some, rows,
+      units, first_unit;
   struct ct_ref less_row, all, sum_rows;
 };
 
@@ -105,12 +112,13 @@ static void times(struct sum *s, struct block *b) {
   b->what = b->t;
 }
 
+static void add(struct sum *s, unsigned sum, struct ct_ref what) {
+  va(s, (struct ct_va){
+            .to = temp(s, sum), .a = temp(s, sum), .q = what, .c = CT_VA_TILE, .part_rows = true});
+}
+
 static void add_block(struct sum *s, const struct block *b) {
-  va(s, (struct ct_va){.to = temp(s, R_SUM),
-                       .a = temp(s, R_SUM),
-                       .q = b->what,
-                       .c = CT_VA_TILE,
-                       .part_rows = true});
+  add(s, R_SUM, b->what);
 }
 
 /* Its first operation; the last one of the block before comes behind it, if that is not done. */
@@ -121,6 +129,7 @@ static void begin_block(struct sum *s, struct block *b, const struct block *befo
     less(s, b);
   else if (front & TIMES)
     times(s, b);
+  if (s->k->too.rows) add(s, R_SUM_TOO, b->x[1]);
   if (before) add_block(s, before);
 }
 
@@ -143,17 +152,20 @@ static void some_blocks(void *kernel, uint32_t pass) {
   struct sum *s = kernel;
   const uint32_t rows = s->rows < CT_TILE ? s->rows : s->some * CT_TILE;
   const uint32_t first = (s->first_block + pass * s->some) * CT_TILE;
+  const bool loaded = s->together || s->groups;
   struct ct_ref slot = s->all, from[SOURCES] = {{.space = 0}};
-  if (!s->together) slot = ct_next(s->v.l, s->words);
+  if (!loaded) slot = ct_next(s->v.l, s->words);
   for (unsigned i = 0; i < s->sources; ++i) {
-    const uint32_t tiles = s->together ? s->segment : s->blocks;
+    const uint32_t tiles = s->together ? s->segment
+                           : s->groups ? s->groups * CT_GROUPS_TILES
+                                       : s->blocks;
     from[i] = ct_behind(slot, s->x[i].at * tiles);
-    if (!s->together) load_rows(s, &s->x[i], s->row + first, rows, from[i]);
+    if (!loaded) load_rows(s, &s->x[i], s->row + first, rows, from[i]);
   }
   struct block block[MOST_BLOCKS] = {{.what = {.space = 0}}};
   for (uint32_t b = 0; b < s->some; ++b) {
     for (unsigned i = 0; i < s->sources; ++i) {
-      const uint32_t row = b * CT_TILE + (s->together ? s->row + first : 0);
+      const uint32_t row = b * CT_TILE + (s->together ? s->row + first : s->groups ? first : 0);
       block[b].words[i] = ct_behind(from[i], words_of_rows(&s->x[i], row));
     }
     block[b].t = temp(s, R_T + b % 2);
@@ -171,38 +183,38 @@ static void blocks(struct sum *s, uint32_t first, uint32_t count, uint32_t some,
 /* ---- A segment ---- */
 
 /* A tile of sums goes to device memory. */
-static void store(struct sum *s, struct ct_ref result) {
+static void store(struct sum *s, const struct result *to, struct ct_ref result) {
   struct ct_lower *l = s->v.l;
   const struct ct_ref out = ct_next(l, s->out_words);
   uint32_t at = 0;
   for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-    if (s->out[keep] == 0) continue;
-    ct_vk_vs(&s->v, (enum ct_keep)keep, s->k->y.narrow, result, ct_behind(out, at));
+    if (to->tensor[keep] == 0) continue;
+    ct_vk_vs(&s->v, (enum ct_keep)keep, to->mat->narrow, result, ct_behind(out, at));
     at += ct_vk_words((enum ct_keep)keep);
   }
   at = 0;
   for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-    if (s->out[keep] == 0) continue;
-    ct_vk_st(&s->v, (enum ct_keep)keep, ct_tile_of(l, s->out[keep], s->plane, s->group),
+    if (to->tensor[keep] == 0) continue;
+    ct_vk_st(&s->v, (enum ct_keep)keep, ct_tile_of(l, to->tensor[keep], s->plane, s->group),
              ct_behind(out, at), 1);
     at += ct_vk_words((enum ct_keep)keep);
   }
 }
 
-/* Row 0 of the sums, by halves, times the scale. */
-static void finish(struct sum *s) {
+/* Row 0 of sums, by halves, times the scale. */
+static void finish(struct sum *s, unsigned sum, const struct result *y) {
   struct ct_lower *l = s->v.l;
   const struct ct_ref to = ct_next(l, s->result);
   for (unsigned half = 8, i = 0; half > 0; half /= 2, ++i) {
-    const struct ct_ref from = temp(s, i & 1 ? R_T : R_SUM);
-    ct_va(l, &(struct ct_va){.to = temp(s, i & 1 ? R_SUM : R_T),
+    const struct ct_ref from = temp(s, i & 1 ? R_T : sum);
+    ct_va(l, &(struct ct_va){.to = temp(s, i & 1 ? sum : R_T),
                              .a = from,
                              .q = from,
                              .c = CT_VA_TILE,
                              .row_xor = half,
                              .rows = half});
   }
-  struct ct_va scale = {.to = to, .a = temp(s, R_SUM), .rows = 1};
+  struct ct_va scale = {.to = to, .a = temp(s, sum), .rows = 1};
   if (s->k->scale != 1) {
     scale.b = CT_VA_SCALAR;
     scale.sb = ct_vk_bits(s->k->scale);
@@ -210,23 +222,55 @@ static void finish(struct sum *s) {
   if (s->segments == 1) scale.cols = s->cols;
   ct_va(l, &scale);
   if (s->segments == 1)
-    store(s, to);
+    store(s, y, to);
   else
     ct_vs(l,
           &(struct ct_vmove){
               .reg = to, .spm = ct_behind(s->sum_rows, s->in_group * CT_F32_ROW_UNITS), .rows = 1});
 }
 
-static void segment(void *kernel, uint32_t i) {
-  struct sum *s = kernel;
+/* Index units from one on, and the blocks of the other source. */
+static struct ct_ref load_units(struct sum *s, uint32_t unit, uint32_t units) {
+  const struct ct_ref slot = ct_next(s->v.l, s->words);
+  if (s->sources > 1)
+    load_rows(s, &s->x[1], unit * CT_GROUPS_TILES * CT_TILE, units * CT_GROUPS_TILES * CT_TILE,
+              ct_behind(slot, s->x[1].at * s->groups * CT_GROUPS_TILES));
+  ct_vk_ld_groups(&s->v, ct_tiles_of(s->v.l, s->x[0].tensor, s->plane, 1, unit, units), slot, units,
+                  s->k->x.free);
+  return slot;
+}
+
+/* The next ones are loaded meanwhile. */
+static void all_units(struct sum *s) {
+  const uint32_t all = s->segment / CT_TILE / CT_GROUPS_TILES;
+  struct ct_ref next = load_units(s, 0, ct_min_u32(s->groups, all));
+  for (uint32_t u = 0; u < all; u += s->groups) {
+    const uint32_t units = ct_min_u32(s->groups, all - u), after = u + units;
+    s->all = next;
+    if (after < all) next = load_units(s, after, ct_min_u32(s->groups, all - after));
+    blocks(s, 0, units * CT_GROUPS_TILES / s->blocks, s->blocks, CT_TILE);
+  }
+}
+
+static void all_blocks(struct sum *s) {
   const uint32_t whole = s->segment / CT_TILE, rest = whole % s->blocks;
-  s->in_group = i;
-  s->row = (s->together ? i : s->group * CT_TILE + i) * s->segment;
-  ct_va(s->v.l, &(struct ct_va){.to = temp(s, R_SUM)});
   blocks(s, 0, whole / s->blocks, s->blocks, CT_TILE);
   if (rest) blocks(s, whole - rest, 1, rest, CT_TILE);
   if (s->segment % CT_TILE) blocks(s, whole, 1, 1, s->segment % CT_TILE);
-  finish(s);
+}
+
+static void segment(void *kernel, uint32_t i) {
+  struct sum *s = kernel;
+  s->in_group = i;
+  s->row = (s->together ? i : s->group * CT_TILE + i) * s->segment;
+  ct_va(s->v.l, &(struct ct_va){.to = temp(s, R_SUM)});
+  if (s->k->too.rows) ct_va(s->v.l, &(struct ct_va){.to = temp(s, R_SUM_TOO)});
+  if (s->groups)
+    all_units(s);
+  else
+    all_blocks(s);
+  finish(s, R_SUM, &s->y);
+  if (s->k->too.rows) finish(s, R_SUM_TOO, &s->too);
 }
 
 /* ---- Sixteen segments: a tile of sums ---- */
@@ -236,7 +280,7 @@ static void gather(struct sum *s, uint32_t rows) {
   const struct ct_ref reg = ct_next(l, s->sums), result = ct_next(l, s->result);
   ct_vl(l, &(struct ct_vmove){.reg = reg, .spm = s->sum_rows, .rows = rows});
   ct_va(l, &(struct ct_va){.to = result, .a = reg, .rows = rows, .cols = s->cols});
-  store(s, result);
+  store(s, &s->y, result);
 }
 
 static void load_together(struct sum *s, uint32_t segments) {
@@ -291,29 +335,47 @@ static void all_planes(struct sum *s) {
 
 static void add_source(struct sum *s, const struct ct_mat *m) {
   struct source *x = &s->x[s->sources++];
+  const bool groups = m->groups.reg;
   x->mat = m;
-  ct_vk_keep(m, &x->keep);
-  x->tensor = x->keep == CT_KEEP_F32 ? ct_vk_rows_tensor(&s->v, m, false)
-                                     : ct_vk_tensor(&s->v, m, x->keep, false);
+  x->keep = CT_KEEP_ROWS;
+  if (!groups) ct_vk_keep(m, &x->keep);
+  x->tensor = groups                   ? ct_vk_groups_tensor(&s->v, m)
+              : x->keep == CT_KEEP_F32 ? ct_vk_rows_tensor(&s->v, m, false)
+                                       : ct_vk_tensor(&s->v, m, x->keep, false);
+  s->groups |= groups; /* how many is known later */
   x->at = s->block_words;
   s->block_words += ct_vk_words(x->keep);
   s->together |= x->keep != CT_KEEP_F32 && s->segments > 1 && s->segment % CT_TILE != 0;
 }
 
+static uint32_t blocks_of_slot(const struct sum *s) {
+  if (s->groups) return s->groups * CT_GROUPS_TILES;
+  return s->together ? s->segment : s->blocks;
+}
+
+/* Words of a tile in all ways. */
+static uint32_t add_result(struct sum *s, const struct ct_mat *m, struct result *y) {
+  uint32_t words = 0;
+  y->mat = m;
+  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+    if (m->keep[keep].reg == 0) continue;
+    y->tensor[keep] = ct_vk_tensor(&s->v, m, (enum ct_keep)keep, true);
+    words += ct_vk_words((enum ct_keep)keep);
+  }
+  return words;
+}
+
 static void place(struct sum *s, bool lean) {
   struct ct_lower *l = s->v.l;
-  uint32_t reg = CT_VK_FIRST_REG, out_words = 0;
+  uint32_t reg = CT_VK_FIRST_REG;
   add_source(s, &s->k->x);
   if (s->k->times.rows) add_source(s, &s->k->times);
   if (s->k->less.rows) {
     ct_vk_keep(&s->k->less, &s->less.keep);
     s->less.tensor = ct_vk_tensor(&s->v, &s->k->less, s->less.keep, false);
   }
-  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-    if (s->k->y.keep[keep].reg == 0) continue;
-    s->out[keep] = ct_vk_tensor(&s->v, &s->k->y, (enum ct_keep)keep, true);
-    out_words += ct_vk_words((enum ct_keep)keep);
-  }
+  const uint32_t out_words = add_result(s, &s->k->y, &s->y);
+  const uint32_t too_words = s->k->too.rows ? add_result(s, &s->k->too, &s->too) : 0;
   s->temp = ct_reg_tensor(l, "sums", reg, TEMPS);
   reg += TEMPS;
   for (unsigned i = 0; i < s->sources; ++i, reg += LOADS)
@@ -324,15 +386,18 @@ static void place(struct sum *s, bool lean) {
   ct_vk_carriers(&s->v, CT_VK_FIRST_REG);
   const uint32_t slots = s->v.room->group && !lean ? 2 : 1; /* one member's, the next one's */
   s->sum_words = ct_spm_ring(l, "tile of sums", CT_F32_TILE_UNITS, slots);
-  s->out_words = ct_spm_ring(l, "out", out_words, slots);
+  s->out_words = ct_spm_ring(l, "out", out_words > too_words ? out_words : too_words, slots);
   s->less_words = ct_spm_ring(l, "row", CT_F32_ROW_UNITS, slots);
   const uint64_t left = ct_vk_left(&s->v);
   s->slots = !lean && left >= 2 * (uint64_t)s->block_words ? 2 : 1;
   s->blocks = 1;
   if (!lean && left >= (uint64_t)MOST_BLOCKS * s->slots * s->block_words) s->blocks = MOST_BLOCKS;
+  if (s->groups) {
+    s->groups = ct_groups_at_once(ct_tiles(s->k->x.rows));
+    s->slots = 2;
+  }
   if (s->together) s->slots = !lean && left >= 2 * (uint64_t)s->segment * s->block_words ? 2 : 1;
-  s->words =
-      ct_spm_ring(l, "in", s->block_words * (s->together ? s->segment : s->blocks), s->slots);
+  s->words = ct_spm_ring(l, "in", s->block_words * blocks_of_slot(s), s->slots);
 }
 
 static int check(struct sum *s) {
@@ -347,7 +412,14 @@ static int check(struct sum *s) {
     return ct_why(s->v.why, CT_ERR_ARG, "%s: %u rows in segments of %u", s->v.name, k->x.rows,
                   s->segment);
   s->segments = k->x.rows / s->segment;
-  return ct_vk_check(&s->v, &k->y, "y", s->segments, k->x.cols);
+  if ((k->x.groups.reg && s->segments > 1) || k->times.groups.reg)
+    return ct_why(s->v.why, CT_ERR_ARG, "%s: groups in segments, or of a factor", s->v.name);
+  err = ct_vk_check(&s->v, &k->y, "y", s->segments, k->x.cols);
+  if (err || !k->too.rows) return err;
+  if (k->segment || !k->times.rows)
+    return ct_why(s->v.why, CT_ERR_ARG, "%s: two of them are of all rows of two matrices",
+                  s->v.name);
+  return ct_vk_check(&s->v, &k->too, "the sum of the factor", 1, k->x.cols);
 }
 
 static void member(void *kernel, uint32_t i) {

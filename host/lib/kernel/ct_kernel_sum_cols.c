@@ -8,11 +8,16 @@
 #include "coltrain/coltrain.h"
 #include "ct_kernel_program.h"
 
-enum { T_SUM, T_X, T_LESS, TEMPS, SOURCES = 2 };
+enum { T_SUM, T_SUM_TOO, T_X, T_LESS, TEMPS, SOURCES = 2 };
 
 struct source {
   enum ct_keep keep;
   uint32_t tensor, words; /* a ring in the scratchpad */
+};
+
+struct result {
+  const struct ct_mat *mat;
+  uint32_t tensor[CT_KEEPS];
 };
 
 struct sum_cols {
@@ -20,7 +25,7 @@ struct sum_cols {
   const struct ct_sum_cols *k;
   struct source x[SOURCES], less;
   unsigned sources;
-  uint32_t y[CT_KEEPS];
+  struct result y, too;
   uint32_t temp, loads, result, out; /* registers; a ring in the scratchpad */
   /* Under way. */
   uint32_t group, first_group, rows, first_plane, cols;
@@ -45,10 +50,15 @@ static struct ct_ref load(struct sum_cols *s, const struct source *from, uint32_
   return reg;
 }
 
+static void add(struct sum_cols *s, unsigned sum, struct ct_ref what) {
+  const struct ct_ref to = temp(s, sum);
+  ct_va(s->v.l, &(struct ct_va){.to = to, .a = to, .q = what, .c = CT_VA_TILE});
+}
+
 static void plane(void *kernel, uint32_t p) {
   struct sum_cols *s = kernel;
   struct ct_ref what = load(s, &s->x[0], s->first_plane + p);
-  const struct ct_ref x = temp(s, T_X), sum = temp(s, T_SUM);
+  const struct ct_ref x = temp(s, T_X);
   if (s->k->less.rows) {
     va(s, (struct ct_va){.to = x, .a = what, .q = temp(s, T_LESS), .c = CT_VA_TILE, .neg_c = true});
     what = x;
@@ -61,8 +71,9 @@ static void plane(void *kernel, uint32_t p) {
     const struct ct_ref times = load(s, &s->x[1], s->first_plane + p);
     va(s, (struct ct_va){.to = x, .a = what, .q = times, .b = CT_VA_TILE});
     what = x;
+    if (s->k->too.rows) add(s, T_SUM_TOO, times);
   }
-  ct_va(s->v.l, &(struct ct_va){.to = sum, .a = sum, .q = what, .c = CT_VA_TILE});
+  add(s, T_SUM, what);
 }
 
 /* A column in lane 0, to all lanes: the others are zeros, so sums are it. */
@@ -76,23 +87,23 @@ static void load_less(struct sum_cols *s) {
   }
 }
 
-static void finish(struct sum_cols *s) {
+static void finish(struct sum_cols *s, unsigned of, const struct result *y) {
   struct ct_lower *l = s->v.l;
-  const struct ct_ref sum = temp(s, T_SUM), to = ct_next(l, s->result), out = ct_next(l, s->out);
+  const struct ct_ref sum = temp(s, of), to = ct_next(l, s->result), out = ct_next(l, s->out);
   uint32_t at = 0;
   ct_reduce(l, &(struct ct_reduce){.a = sum, .b = temp(s, T_X), .to = sum});
   s->cols = 1;
   va(s, (struct ct_va){.to = to, .a = sum, .b = CT_VA_SCALAR, .sb = ct_vk_bits(s->k->scale)});
   for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-    if (s->y[keep] == 0) continue;
-    ct_vk_vs(&s->v, (enum ct_keep)keep, s->k->y.narrow, to, ct_behind(out, at));
+    if (y->tensor[keep] == 0) continue;
+    ct_vk_vs(&s->v, (enum ct_keep)keep, y->mat->narrow, to, ct_behind(out, at));
     at += ct_vk_words((enum ct_keep)keep);
   }
   at = 0;
   for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-    if (s->y[keep] == 0) continue;
-    ct_vk_st(&s->v, (enum ct_keep)keep, ct_tile_of(l, s->y[keep], 0, s->group), ct_behind(out, at),
-             1);
+    if (y->tensor[keep] == 0) continue;
+    ct_vk_st(&s->v, (enum ct_keep)keep, ct_tile_of(l, y->tensor[keep], 0, s->group),
+             ct_behind(out, at), 1);
     at += ct_vk_words((enum ct_keep)keep);
   }
 }
@@ -104,12 +115,14 @@ static void one_group(void *kernel, uint32_t g) {
   s->cols = CT_TILE;
   load_less(s);
   ct_va(s->v.l, &(struct ct_va){.to = temp(s, T_SUM)});
+  if (s->k->too.rows) ct_va(s->v.l, &(struct ct_va){.to = temp(s, T_SUM_TOO)});
   s->first_plane = 0;
   ct_repeat(s->v.l, whole, plane, s);
   s->first_plane = whole;
   s->cols = rest;
   if (rest) plane(s, 0);
-  finish(s);
+  finish(s, T_SUM, &s->y);
+  if (s->k->too.rows) finish(s, T_SUM_TOO, &s->too);
 }
 
 /* ---- Places ---- */
@@ -119,22 +132,30 @@ static void open_source(struct sum_cols *s, struct source *from, const struct ct
   from->tensor = ct_vk_tensor(&s->v, m, from->keep, false);
 }
 
+/* Words of a tile in all ways. */
+static uint32_t open_result(struct sum_cols *s, struct result *y, const struct ct_mat *m) {
+  uint32_t words = 0;
+  y->mat = m;
+  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+    if (m->keep[keep].reg == 0) continue;
+    y->tensor[keep] = ct_vk_tensor(&s->v, m, (enum ct_keep)keep, true);
+    words += ct_vk_words((enum ct_keep)keep);
+  }
+  return words;
+}
+
 static void place(struct sum_cols *s) {
   struct ct_lower *l = s->v.l;
-  uint32_t words = 0;
   open_source(s, &s->x[s->sources++], &s->k->x);
   if (s->k->times.rows) open_source(s, &s->x[s->sources++], &s->k->times);
   if (s->k->less.rows) open_source(s, &s->less, &s->k->less);
-  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-    if (s->k->y.keep[keep].reg == 0) continue;
-    s->y[keep] = ct_vk_tensor(&s->v, &s->k->y, (enum ct_keep)keep, true);
-    words += ct_vk_words((enum ct_keep)keep);
-  }
+  const uint32_t words = open_result(s, &s->y, &s->k->y);
+  const uint32_t too_words = s->k->too.rows ? open_result(s, &s->too, &s->k->too) : 0;
   s->temp = ct_reg_tensor(l, "sums", CT_VK_FIRST_REG, TEMPS);
   s->loads = ct_reg_ring(l, "loads", CT_VK_FIRST_REG + TEMPS, 4);
   s->result = ct_reg_ring(l, "results", CT_VK_FIRST_REG + TEMPS + 4, 2);
   ct_vk_carriers(&s->v, CT_VK_FIRST_REG + T_X);
-  s->out = ct_spm_ring(l, "out", words, 1);
+  s->out = ct_spm_ring(l, "out", words > too_words ? words : too_words, 1);
   if (s->k->less.rows) s->less.words = ct_spm_ring(l, "column", ct_vk_words(s->less.keep), 1);
   uint32_t each = 0;
   for (unsigned i = 0; i < s->sources; ++i)
@@ -150,7 +171,11 @@ static int check(const struct sum_cols *s) {
   if (!err && k->times.rows)
     err = ct_vk_check(&s->v, &k->times, "the factor", k->x.rows, k->x.cols);
   if (!err && k->less.rows) err = ct_vk_check(&s->v, &k->less, "what is taken away", k->x.rows, 1);
-  return err ? err : ct_vk_check(&s->v, &k->y, "y", k->x.rows, 1);
+  if (!err) err = ct_vk_check(&s->v, &k->y, "y", k->x.rows, 1);
+  if (err || !k->too.rows) return err;
+  if (!k->times.rows)
+    return ct_why(s->v.why, CT_ERR_ARG, "%s: two of them are of two matrices", s->v.name);
+  return ct_vk_check(&s->v, &k->too, "the sum of the factor", k->x.rows, 1);
 }
 
 static void member(void *kernel, uint32_t i) {

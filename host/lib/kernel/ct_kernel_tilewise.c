@@ -16,9 +16,11 @@
 /* Chunks are short, so that loads, arithmetic and stores overlap in small matrices, too. */
 enum { MOST_CHUNK = 4, COMMANDS = 360 };
 
-/* Somewhere in a slot: tile t is at at + t * words. */
+/* Somewhere in a slot: tile t is at at + t * words. groups: of compressed tiles, which the tensor
+ * has index units of. */
 struct lane {
   enum ct_keep keep;
+  bool groups;
   uint32_t tensor, at;
 };
 
@@ -32,7 +34,8 @@ struct tilewise {
   uint32_t in_words, out_words, row_words; /* of a tile, of a plane's rows */
   uint32_t in_ring, out_ring, row_ring;
   uint32_t chunk, slots;
-  bool pairs; /* two tiles at a time, where there are two */
+  bool pairs;  /* two tiles at a time, where there are two */
+  bool groups; /* an input is groups: a chunk is the tiles of an index unit */
   /* Under way. */
   uint32_t plane, first_plane, group, first_group, tiles, chunks;
   struct ct_ref in_slot, out_slot;
@@ -76,17 +79,35 @@ static void some_tiles(void *kernel, uint32_t pass) {
 
 /* ---- A chunk ---- */
 
-static void load_chunk(struct tilewise *s) {
+static void load_input(struct tilewise *s, unsigned v, uint32_t group, struct ct_ref to) {
   struct ct_lower *l = s->v.l;
-  if (s->plan.loads == 0) return;
-  s->in_slot = ct_next(l, s->in_ring);
+  const struct lane *in = &s->in[v];
+  const uint32_t plane = s->k->in[v].spread == CT_SPREAD_COLS ? 0 : s->plane;
+  const uint32_t unit = group / CT_GROUPS_TILES, units = s->tiles / CT_GROUPS_TILES;
+  if (in->groups)
+    ct_vk_ld_groups(&s->v, ct_tiles_of(l, in->tensor, plane, 1, unit, units), to, units,
+                    s->k->in[v].mat.free);
+  else
+    ct_vk_ld_part(&s->v, in->keep, ct_tiles_of(l, in->tensor, plane, 1, group, s->tiles), to,
+                  s->tiles, s->run.rows);
+}
+
+static void load_inputs(struct tilewise *s, struct ct_ref slot, uint32_t c, bool groups) {
   for (unsigned i = 0; i < s->plan.loads; ++i) {
     const unsigned v = s->plan.load[i];
-    const uint32_t plane = s->k->in[v].spread == CT_SPREAD_COLS ? 0 : s->plane;
-    ct_vk_ld_part(&s->v, s->in[v].keep,
-                  ct_tiles_of(l, s->in[v].tensor, plane, 1, s->group, s->tiles),
-                  ct_behind(s->in_slot, s->tiles * s->in[v].at), s->tiles, s->run.rows);
+    if (s->in[v].groups == groups)
+      load_input(s, v, s->first_group + c * s->tiles, ct_behind(slot, s->tiles * s->in[v].at));
   }
+}
+
+/* Groups behind others: LD changes between them once. */
+static struct ct_ref load_chunk(struct tilewise *s, uint32_t c) {
+  struct ct_ref slot = {.space = 0};
+  if (s->plan.loads == 0) return slot;
+  slot = ct_next(s->v.l, s->in_ring);
+  load_inputs(s, slot, c, false);
+  load_inputs(s, slot, c, true);
+  return slot;
 }
 
 static void store_chunk(struct tilewise *s) {
@@ -99,13 +120,32 @@ static void store_chunk(struct tilewise *s) {
     }
 }
 
-static void chunk(void *kernel, uint32_t c) {
-  struct tilewise *s = kernel;
+static void work(struct tilewise *s, uint32_t c) {
   s->group = s->first_group + c * s->tiles;
-  load_chunk(s);
   s->out_slot = ct_next(s->v.l, s->out_ring);
   ct_repeat(s->v.l, s->tiles / (s->run.more + 1), some_tiles, s);
   store_chunk(s);
+}
+
+static void chunk(void *kernel, uint32_t c) {
+  struct tilewise *s = kernel;
+  s->in_slot = load_chunk(s, c);
+  work(s, c);
+}
+
+/* Where chunks have many tiles the next one is loaded while one is worked on: in their order its
+ * commands would come behind all those of that. */
+static void chunks(struct tilewise *s) {
+  if (!s->groups) {
+    ct_repeat(s->v.l, s->chunks, chunk, s);
+    return;
+  }
+  struct ct_ref next = load_chunk(s, 0);
+  for (uint32_t c = 0; c < s->chunks; ++c) {
+    s->in_slot = next;
+    if (c + 1 < s->chunks) next = load_chunk(s, c + 1);
+    work(s, c);
+  }
 }
 
 /* ---- A plane ---- */
@@ -135,7 +175,7 @@ static void plane(void *kernel, uint32_t p) {
   s->plane = s->first_plane + p;
   load_rows(s);
   ct_tile_rows(s->v.l, &s->run);
-  ct_repeat(s->v.l, s->chunks, chunk, s);
+  chunks(s);
 }
 
 /* ---- All ---- */
@@ -204,8 +244,12 @@ static int check_all(const struct tilewise *s) {
 
 static void place_in(struct tilewise *s, unsigned v, bool row) {
   struct lane *in = &s->in[v];
-  ct_vk_keep(&s->k->in[v].mat, &in->keep);
-  in->tensor = ct_vk_tensor(&s->v, &s->k->in[v].mat, in->keep, false);
+  in->groups = s->k->in[v].mat.groups.reg;
+  s->groups |= in->groups;
+  in->keep = CT_KEEP_ROWS;
+  if (!in->groups) ct_vk_keep(&s->k->in[v].mat, &in->keep);
+  in->tensor = in->groups ? ct_vk_groups_tensor(&s->v, &s->k->in[v].mat)
+                          : ct_vk_tensor(&s->v, &s->k->in[v].mat, in->keep, false);
   uint32_t *words = row ? &s->row_words : &s->in_words;
   in->at = *words;
   *words += row ? ct_vk_row_words(in->keep) : ct_vk_words(in->keep);
@@ -254,6 +298,10 @@ static void take_words(struct tilewise *s) {
   if (most > MOST_CHUNK) most = MOST_CHUNK;
   if (most > groups / 4) most = groups / 4;
   s->chunk = most < 2 ? 1 : (uint32_t)most & ~1u;
+  if (s->groups) {
+    s->chunk = CT_GROUPS_TILES * ct_groups_at_once((uint32_t)groups);
+    s->slots = 2;
+  }
   if (s->in_words) s->in_ring = ct_spm_ring(s->v.l, "in", s->chunk * s->in_words, s->slots);
   s->out_ring = ct_spm_ring(s->v.l, "out", s->chunk * s->out_words, s->slots);
 }

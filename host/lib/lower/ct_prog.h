@@ -220,13 +220,9 @@ enum {
 int ct_prog_apply(const struct ct_mlp *net, uint32_t spm_words, struct ct_codes *codes,
                   const struct ct_why *why);
 
-/* Copies units of 16 bytes from r1 to r2. */
+/* Copies stretches, each so many units of 16 bytes, from and to so many behind r1 and r2: jobs to
+ * be submitted in a row. */
 enum { CT_COPY_FROM = 1, CT_COPY_TO, CT_COPY_ARGS = 2 };
-int ct_prog_copy(uint32_t units, uint32_t spm_words, struct ct_code *code,
-                 const struct ct_why *why);
-
-/* The same of several stretches, each from and to so many units behind r1 and r2: jobs to be
- * submitted in a row. */
 struct ct_stretch {
   uint32_t from, to, units;
 };

@@ -57,15 +57,16 @@ int ct_mlp_check(const struct ct_mlp *n, const struct ct_why *why) {
     if (l) tiles += (uint64_t)ct_tiles(n->width[l - 1]) * ct_tiles(n->width[l]);
   }
   if (tiles > 1 << 21)
-    return ct_why(why, CT_ERR_NO_SPACE, "a model of %llu weight tiles is too large",
-                  (unsigned long long)tiles);
+    return ct_why(why, CT_ERR_NO_SPACE,
+                  "a model of %llu weight tiles of 16 x 16 is too large: %d are the most",
+                  (unsigned long long)tiles, 1 << 21);
   return CT_OK;
 }
 
 /* ---- Copy ---------------------------------------------------------------------------------- */
 
 enum { S_LD_ST, S_ST_LD };
-enum { RUN = 256, SLOTS = 4, CHUNKS = 200 /* of a program, at most */ };
+enum { RUN = 256, SLOTS = 4, CHUNKS = (CT_PROG_MAX - 1) / 2 /* of a program, at most */ };
 
 /* A copy that is being made: its chunks so far, and the units of one. */
 struct copying {
@@ -89,17 +90,6 @@ static struct copying copy_begin(uint32_t spm_words) {
   struct copying c = {.run = ct_min_u32(RUN, spm_words / SLOTS)};
   ct_build_init(&c.b, CT_COPY_ARGS);
   return c;
-}
-
-int ct_prog_copy(uint32_t units, uint32_t spm_words, struct ct_code *code,
-                 const struct ct_why *why) {
-  code->cmd = NULL;
-  code->count = 0;
-  if (units == 0 || spm_words < SLOTS) return ct_why(why, CT_ERR_ARG, "a copy of %u units", units);
-  struct copying c = copy_begin(spm_words);
-  for (uint32_t at = 0; at < units; at += ct_min_u32(c.run, units - at))
-    copy_chunk(&c, at, at, ct_min_u32(c.run, units - at));
-  return ct_code_finish(&c.b, code, "a copy", why);
 }
 
 /* A job more: the copies from stretch *i, unit *at of it, on. */

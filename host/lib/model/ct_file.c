@@ -68,15 +68,8 @@ void ct_file_begin(uint8_t *p, uint32_t format) {
   ct_file_put(p + AT_ORDER, ORDER, 4);
 }
 
-/* Which call reads a format. */
-static const char *reader_of(uint64_t format) {
-  return format == 1   ? "it holds a perceptron, which ct_model_load() reads"
-         : format == 2 ? "it holds a network, which ct_network_load() reads"
-                       : "this library reads 1 and 2";
-}
-
 int ct_file_check(ct_device *dev, const char *path, const uint8_t *p, size_t size,
-                  uint32_t format) {
+                  uint32_t *format) {
   if (size == 0) return ct_fail(dev, CT_ERR_FORMAT, "%s is empty", path);
   if (memcmp(p, magic, size < sizeof magic ? size : sizeof magic) != 0)
     return ct_fail(dev, CT_ERR_FORMAT, "%s is not a model file: it does not begin with COLTRAIN",
@@ -90,10 +83,10 @@ int ct_file_check(ct_device *dev, const char *path, const uint8_t *p, size_t siz
                    "%s has big-endian numbers: model files are little-endian, and this library "
                    "writes no others",
                    path);
-  if (ct_file_get(p + AT_FORMAT, 4) != format)
-    return ct_fail(dev, CT_ERR_FORMAT, "%s has format version %u: %s", path,
-                   (unsigned)ct_file_get(p + AT_FORMAT, 4),
-                   reader_of(ct_file_get(p + AT_FORMAT, 4)));
+  *format = (uint32_t)ct_file_get(p + AT_FORMAT, 4);
+  if (*format != CT_FILE_MODEL && *format != CT_FILE_NETWORK)
+    return ct_fail(dev, CT_ERR_FORMAT, "%s has format version %u: this library reads 1 and 2", path,
+                   *format);
   if (ct_file_get(p + AT_ORDER, 4) != ORDER)
     return ct_fail(dev, CT_ERR_FORMAT,
                    "%s has another order of bytes: it was not written by this library", path);
@@ -196,10 +189,17 @@ int ct_file_cannot(ct_device *dev, const char *path, const char *what, int reaso
   return ct_fail(dev, err, "%s cannot be %s: %s", path, what, strerror(reason));
 }
 
+static bool is_read(const uint8_t *p, size_t size) {
+  if (size < CT_FILE_HEAD) return false;
+  if (memcmp(p, magic, sizeof magic) != 0) return true;
+  const uint64_t format = ct_file_get(p + AT_FORMAT, 4);
+  return format == CT_FILE_MODEL ? ct_model_file_is_read(p, size) : format != CT_FILE_NETWORK;
+}
+
 /* Memory grows with the bytes that are there. */
 static int read_all(ct_device *dev, const char *path, FILE *file, uint8_t **data, size_t *size) {
   size_t room = 0, got = 1;
-  for (*size = 0; got; *size += got) {
+  for (*size = 0; got && !is_read(*data, *size); *size += got) {
     if (*size == room) {
       room = 2 * room + 65536;
       uint8_t *more = realloc(*data, room);

@@ -4,6 +4,7 @@
 #define CT_FILE_H
 
 #include "ct_device.h"
+#include "ct_prog.h"
 
 /* Little-endian numbers of some bytes; reals by their bits. */
 void ct_file_put(uint8_t *p, uint64_t v, unsigned bytes);
@@ -18,8 +19,11 @@ uint32_t ct_file_crc32(const uint8_t *p, size_t size);
 enum { CT_FILE_HEAD = 16 };
 void ct_file_begin(uint8_t *p, uint32_t format);
 
-/* CT_OK if the first bytes, size of them, are those of a file of that format. */
-int ct_file_check(ct_device *dev, const char *path, const uint8_t *p, size_t size, uint32_t format);
+/* CT_OK if the first bytes, size of them, are those of a file of a format that this library reads,
+ * which *format is then. */
+enum { CT_FILE_MODEL = 1, CT_FILE_NETWORK };
+int ct_file_check(ct_device *dev, const char *path, const uint8_t *p, size_t size,
+                  uint32_t *format);
 
 /* Writes a file that is whole on the disk before it takes the place of one of that name. */
 int ct_file_write(ct_device *dev, const char *path, const uint8_t *data, size_t size);
@@ -27,7 +31,23 @@ int ct_file_write(ct_device *dev, const char *path, const uint8_t *data, size_t 
 /* The error of errno, with a sentence; what: "opened", "read". */
 int ct_file_cannot(ct_device *dev, const char *path, const char *what, int reason);
 
-/* A whole file; *data is the caller's to free. */
+/* A whole file, or as much of one as says that it is none: what is foreign is not read to its end,
+ * nor what goes on behind a model's. *data is the caller's to free. */
 int ct_file_read(ct_device *dev, const char *path, uint8_t **data, size_t *size);
+
+/* ---- Format version 1 ---- */
+
+/* A model's, taken apart. */
+struct ct_model_file {
+  struct ct_mlp net;
+  uint64_t seed, steps, epochs;
+  struct ct_training training;
+  const uint8_t *numbers; /* reals in the bytes of the file: layer by layer weights, biases, and
+                             their momentum */
+};
+int ct_model_file_parse(ct_device *dev, const char *path, const uint8_t *data, size_t size,
+                        struct ct_model_file *f);
+/* Whether so many bytes are all that can be of use. */
+bool ct_model_file_is_read(const uint8_t *data, size_t size);
 
 #endif

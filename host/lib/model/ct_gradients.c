@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ct_model.h"
+#include "ct_network.h"
 #include "ct_num.h"
 
 enum { TILE_BYTES = CT_F32_TILE_UNITS * CT_UNIT };
@@ -27,16 +27,15 @@ static uint32_t all_layers(const struct ct_mlp *net) {
 
 /* The programs are the model's and the memory its live weights', for works that outlive it. */
 int ct_gradients_prepare(ct_model *m) {
-  char text[256] = "";
-  const struct ct_why why = {text, sizeof text};
-  struct ct_codes codes;
+  const struct ct_model_part part = {
+      .dev = m->dev, .net = &m->net, .rows = 1, .trains = true, .job = CT_MODEL_UPDATE};
   if (m->live->gradients) return CT_OK;
-  int err = ct_prog_apply(&m->net, ct_window_words(m->dev), &codes, &why);
-  if (err) return ct_fail(m->dev, err, "%s", text);
-  err = ct_programs_load(m->dev, &codes, &m->apply);
+  int err = ct_model_compile(&part, &m->apply);
   if (err) return err;
   err = ct_mem_alloc(m->dev, gradient_bytes(&m->net), &m->live->gradients);
-  if (err) ct_programs_free(&m->apply);
+  if (!err) return CT_OK;
+  ct_network_free(m->apply);
+  m->apply = NULL;
   return err;
 }
 
@@ -115,14 +114,14 @@ static int check_apply(ct_model *m, const struct ct_apply *apply) {
   return ct_weights_find(m, CT_WEIGHTS_WRITTEN, &live);
 }
 
-static struct ct_job apply_job(const ct_model *m, const struct ct_apply *apply) {
-  struct ct_job job = {.user = apply->user};
-  job.args[CT_APPLY_GRADIENTS - 1] = ct_units_of(m->live->gradients);
-  job.args[CT_APPLY_SCALE - 1] = ct_bits_of(apply->scale) ? ct_bits_of(apply->scale) : CT_FP_ONE;
-  job.args[CT_APPLY_IMAGE - 1] = ct_units_of(m->live->image);
-  job.args[CT_APPLY_STATE - 1] = ct_units_of(m->live->state);
-  ct_rates_put(&job, apply->rates ? apply->rates : &m->training.rates);
-  return job;
+static int submit(ct_model *m, const struct ct_apply *apply, struct ct_work *work, uint64_t *tag) {
+  const ct_weights *live = m->live;
+  const struct ct_regions at = {
+      .lasting = live->image, .state = live->state, .arena = live->gradients};
+  struct ct_job like = {.user = apply->user};
+  like.args[CT_APPLY_SCALE - 1] = ct_bits_of(apply->scale) ? ct_bits_of(apply->scale) : CT_FP_ONE;
+  ct_model_arguments(m->apply, &at, apply->rates ? apply->rates : &m->training.rates, &like);
+  return ct_network_send(m->apply, CT_STAGES_ALL, 0, &like, work, tag);
 }
 
 int ct_model_apply_submit(ct_model *m, const struct ct_apply *apply, uint64_t *tag) {
@@ -131,11 +130,14 @@ int ct_model_apply_submit(ct_model *m, const struct ct_apply *apply, uint64_t *t
   if (err) return err;
   if (!apply) apply = &usual;
   err = check_apply(m, apply);
-  struct ct_work work = {.kind = CT_EVENT_APPLY, .done = applied, .arg = m->live};
+  struct ct_work work = {.queue = CT_TRAINING,
+                         .kind = CT_EVENT_APPLY,
+                         .cycle = CT_NO_CYCLE,
+                         .done = applied,
+                         .arg = m->live};
   if (!err) err = ct_gradients_follow(m, &work.chained);
   if (err) return err;
-  const struct ct_job job = apply_job(m, apply);
-  err = ct_programs_submit(m->dev, &m->apply, &job, &work, tag);
+  err = submit(m, apply, &work, tag);
   if (err) return err;
   ct_weights_take(m->live, CT_WEIGHTS_WRITTEN);
   ct_gradients_take(m);

@@ -2,29 +2,22 @@
 /* Inference by jobs: requests, and calls that wait for theirs. */
 #include <stdlib.h>
 
-#include "ct_model.h"
+#include "ct_network.h"
 #include "ct_num.h"
 
-/* The program for that many rows, made when it is first needed. */
-static int infer_program(ct_model *m, size_t rows) {
-  char text[256] = "";
-  const struct ct_why why = {text, sizeof text};
-  const struct ct_infer shape = {.net = &m->net,
-                                 .rows = (uint32_t)rows,
-                                 .spm_words = ct_window_words(m->dev),
-                                 .work = &m->infer_work[rows - 1]};
-  struct ct_code code;
-  if (m->infer[rows - 1]) return CT_OK;
-  const int err = ct_prog_infer(&shape, &code, &why);
-  if (err) return ct_fail(m->dev, err, "%s", text);
-  return ct_code_load(m->dev, &code, &m->infer[rows - 1]);
+/* What answers that many rows, made when it is first needed. */
+static int find_answers(ct_model *m, size_t rows) {
+  const struct ct_model_part part = {
+      .dev = m->dev, .net = &m->net, .rows = (uint32_t)rows, .job = CT_MODEL_RUN};
+  ct_network **n = &m->answers[rows - 1];
+  return *n ? CT_OK : ct_model_compile(&part, n);
 }
 
 /* Where jobs keep activations that have no room in the scratchpad. It takes as much for each number
  * of rows, holds nothing from job to job, and jobs of a queue that use it run one after the other:
  * so there is one for each queue, from the first such job on. */
 static int find_work(ct_model *m, enum ct_queue queue, size_t rows) {
-  const uint64_t units = m->infer_work[rows - 1];
+  const uint64_t units = m->answers[rows - 1]->compiled.arena;
   if (!units || m->work[queue]) return CT_OK;
   return ct_mem_alloc(m->dev, units * CT_UNIT, &m->work[queue]);
 }
@@ -57,23 +50,28 @@ static int check_request(ct_model *m, const struct ct_request *r, struct asked *
                       .use = r->queue == CT_TRAINING ? CT_WEIGHTS_ORDERED : CT_WEIGHTS_READ};
   err = ct_request_check(m->dev, &m->net, r, a->count);
   if (!err) err = ct_weights_find(m, a->use, &a->request.weights);
-  if (!err) err = infer_program(m, a->count);
+  if (!err) err = find_answers(m, a->count);
   return err ? err : find_work(m, r->queue, a->count);
 }
 
-static struct ct_job infer_job(const ct_model *m, const struct asked *a) {
+/* A request reads weights and its rows; the request before it writes answers. */
+static int submit(ct_model *m, struct asked *a, uint64_t *tag) {
   const struct ct_request *r = &a->request;
-  struct ct_job job = {
-      .program = m->infer[a->count - 1], .version = r->weights->version, .user = r->user};
-  job.args[CT_INFER_IMAGE - 1] = ct_units_of(r->weights->image);
-  job.args[CT_INFER_OUT - 1] = ct_units_of(ct_request_answer(r));
-  const bool works = m->infer_work[a->count - 1] != 0;
-  /* A request reads weights and its rows; the request before it writes answers. */
-  if (r->queue == CT_INFERENCE && !works) job.flags = CT_JOB_OVERLAP;
-  if (works) job.args[ct_infer_work(a->count) - 1] = ct_units_of(m->work[r->queue]);
-  for (uint32_t i = 0; i < a->count; ++i)
-    job.args[CT_INFER_ROW - 1 + i] = ct_units_of(ct_request_row(r, i));
-  return job;
+  const ct_network *n = m->answers[a->count - 1];
+  const struct ct_regions at = {
+      .lasting = r->weights->image,
+      .arena = m->work[r->queue],
+      .external = {[CT_MLP_X] = ct_request_row(r), [CT_MLP_LOGITS] = ct_request_answer(r)}};
+  struct ct_job like = {.version = r->weights->version,
+                        .user = r->user,
+                        .flags = r->queue == CT_INFERENCE ? CT_JOB_OVERLAP : 0};
+  struct ct_work work = {.queue = r->queue,
+                         .kind = CT_EVENT_ANSWER,
+                         .cycle = r->cycle ? r->cycle : CT_NO_CYCLE,
+                         .done = answered,
+                         .arg = a};
+  ct_network_arguments(n, &at, 0, &like);
+  return ct_network_send(n, CT_STAGES_ALL, 0, &like, &work, tag);
 }
 
 int ct_model_infer_submit(ct_model *m, const struct ct_request *request, uint64_t *tag) {
@@ -83,17 +81,7 @@ int ct_model_infer_submit(ct_model *m, const struct ct_request *request, uint64_
   struct asked *a = malloc(sizeof *a);
   if (!a) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for a request");
   err = check_request(m, request, a);
-  if (!err) {
-    const struct ct_job job = infer_job(m, a);
-    const struct ct_work work = {.queue = request->queue,
-                                 .kind = CT_EVENT_ANSWER,
-                                 .job = &job,
-                                 .jobs = 1,
-                                 .cycle = request->cycle ? request->cycle : CT_NO_CYCLE,
-                                 .done = answered,
-                                 .arg = a};
-    err = ct_submit_work(m->dev, &work, tag);
-  }
+  if (!err) err = submit(m, a, tag);
   if (err) {
     free(a);
     return err;
@@ -119,7 +107,7 @@ static int check_rows(const ct_model *m, size_t rows) {
 /* How many of so many rows go together: fewer where the activations of all have no room. */
 static size_t rows_together(ct_model *m, size_t rows) {
   size_t n = rows < CT_INFER_ROWS_MAX ? rows : CT_INFER_ROWS_MAX;
-  while (n > 1 && infer_program(m, n) == CT_ERR_NO_SPACE)
+  while (n > 1 && find_answers(m, n) == CT_ERR_NO_SPACE)
     n /= 2;
   return n;
 }

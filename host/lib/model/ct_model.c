@@ -271,11 +271,11 @@ int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, struct ct_numbers *
 void ct_model_free(ct_model *m) {
   if (!m || !ct_handle_close(&m->handle, "model")) return;
   ct_follower_end(&m->follower);
-  ct_program_free(m->copy);
+  ct_programs_free(&m->copies);
   ct_plans_end(m);
-  ct_programs_free(&m->apply);
+  ct_network_free(m->apply);
   for (unsigned i = 0; i < CT_INFER_ROWS_MAX; ++i)
-    ct_program_free(m->infer[i]);
+    ct_network_free(m->answers[i]);
   for (unsigned q = 0; q < CT_QUEUES && m->dev->queues; ++q) /* when jobs so far have ended */
     ct_give_back_after(m->dev, m->work[q], (enum ct_queue)q, CT_ERR_DEVICE);
   ct_weights_orphan(m->live);
@@ -293,8 +293,10 @@ int ct_model_create(ct_device *dev, const uint32_t *widths, size_t layers, uint6
   if (err) return err;
   CT_NEED(dev, widths);
   CT_NEED(dev, model);
-  struct ct_mlp net = {.layers = layers > CT_MLP_LAYERS ? CT_MLP_LAYERS + 1 : (uint32_t)layers};
-  for (size_t l = 0; net.layers <= CT_MLP_LAYERS && l <= layers; ++l)
+  if (layers > CT_MLP_LAYERS)
+    return ct_fail(dev, CT_ERR_ARG, "a model has 1..%d layers, not %zu", CT_MLP_LAYERS, layers);
+  struct ct_mlp net = {.layers = (uint32_t)layers};
+  for (size_t l = 0; l <= layers; ++l)
     net.width[l] = widths[l];
   err = ct_mlp_check(&net, &why);
   if (err) return ct_fail(dev, err, "%s", text);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "coltrain/network.h"
+#include "ct_compile.h"
 #include "ct_fixed.h"
 #include "ct_prog.h"
 #include "ct_queue.h"
@@ -67,8 +68,8 @@ struct ct_plan {
   struct ct_plan *next;
   ct_device *dev;
   uint32_t batch;
-  struct ct_programs step[CT_STEP_KINDS]; /* count 0: nobody has asked */
-  uint64_t work;                          /* address of the workspace; 0: none is needed */
+  ct_network *step[CT_STEP_KINDS]; /* guests; NULL: nobody has asked */
+  uint64_t work;                   /* address of the workspace; 0: none is needed */
   size_t refs; /* the model's, and one for each batch handle; those of steps hold their batch */
 };
 
@@ -119,12 +120,11 @@ struct ct_model {
   struct ct_training training;
   struct ct_plan *plan;                   /* of new steps; NULL: not prepared */
   struct ct_plan *plans;                  /* all that are there */
-  ct_program *infer[CT_INFER_ROWS_MAX];   /* by rows - 1; made when needed */
-  uint64_t infer_work[CT_INFER_ROWS_MAX]; /* units of workspace that they take */
-  uint64_t work[CT_QUEUES];               /* its addresses; 0: not needed so far */
-  ct_program *copy;
-  struct ct_programs apply; /* as gradients of `live` */
-  uint32_t numbered;        /* highest number that a version has had */
+  ct_network *answers[CT_INFER_ROWS_MAX]; /* guests, by rows - 1; made when needed */
+  uint64_t work[CT_QUEUES];               /* addresses of their workspace; 0: not needed so far */
+  struct ct_programs copies;              /* by which versions are made */
+  ct_network *apply;                      /* a guest; there when gradients of `live` are */
+  uint32_t numbered;                      /* highest number that a version has had */
   struct ct_follower follower;
 };
 
@@ -139,6 +139,22 @@ static inline uint64_t ct_image_bytes(const struct ct_mlp *net) {
 int ct_weights_make(ct_device *dev, uint64_t bytes, ct_weights **weights);
 /* The same for a model of these widths. */
 int ct_weights_make_for(ct_device *dev, const struct ct_mlp *net, ct_weights **weights);
+
+/* A version that is made on the device, in a work of the training queue: by copies of what is at
+ * `from`, and jobs behind these, which may be none. Whoever is called at its end drops the version.
+ */
+struct ct_publishing {
+  ct_weights *weights;
+  uint64_t from;
+  const struct ct_programs *copies;
+  const struct ct_job *then;
+  size_t jobs;
+  uint32_t *numbered; /* highest number that a version has had */
+  void *user;
+  void (*done)(void *arg, const struct ct_event *event);
+  void *arg;
+};
+int ct_publish(const struct ct_publishing *p, uint64_t *tag);
 
 /* A complete version of what ct_weights_read() gave, which must have so many bytes; of what, and
  * its number, are the caller's to say. */
@@ -167,21 +183,31 @@ int ct_weights_still(ct_model *model, bool change, const char *what);
 /* The model is freed. */
 void ct_weights_orphan(ct_weights *weights);
 
+/* ---- Graphs ---- */
+
+/* A model's graph for so many rows, compiled: *network is a guest. */
+struct ct_model_part {
+  ct_device *dev;
+  const struct ct_mlp *net;
+  uint32_t rows;
+  bool trains;
+  enum ct_model_job job;
+};
+int ct_model_compile(const struct ct_model_part *part, ct_network **network);
+
+/* Arguments of a step's jobs. */
+struct ct_regions;
+void ct_model_arguments(const ct_network *step, const struct ct_regions *at,
+                        const struct ct_rates *rates, struct ct_job *job);
+
 /* ---- Training ---- */
 
 /* Loads them, and frees codes whatever the outcome; frees them. */
 int ct_programs_load(ct_device *dev, struct ct_codes *codes, struct ct_programs *programs);
 void ct_programs_free(struct ct_programs *programs);
 
-/* Submits a work on the training queue whose jobs are these programs, all like `job`. */
-int ct_programs_submit(ct_device *dev, const struct ct_programs *programs, const struct ct_job *job,
-                       struct ct_work *work, uint64_t *tag);
-
 /* The same with the sentence in the model's device, and not for NULL: the model's. */
 int ct_model_rates(const ct_model *model, const struct ct_rates *rates);
-
-/* Puts rates among the arguments of a job that updates. */
-void ct_rates_put(struct ct_job *job, const struct ct_rates *rates);
 
 /* Ends the steps that are under way, as far as that is possible, and gives back their programs. */
 void ct_plans_end(ct_model *model);
@@ -210,8 +236,8 @@ int ct_answers_make(ct_device *dev, uint32_t classes, size_t count, ct_answers *
 int ct_request_check(ct_device *dev, const struct ct_mlp *net, const struct ct_request *request,
                      uint32_t count);
 
-/* Where its rows and answers lie. */
-uint64_t ct_request_row(const struct ct_request *request, uint32_t i);
+/* Where its rows and answers begin; one follows another as networks have them. */
+uint64_t ct_request_row(const struct ct_request *request);
 uint64_t ct_request_answer(const struct ct_request *request);
 
 /* It is under way, and has ended. */

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Model files: docs/model-format.md says what is in them. */
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "ct_file.h"
 #include "ct_model.h"
 
 /* Where things are in a file of format version 1; the widths follow the header. */
 enum {
-  FORMAT = 1,
   AT_LAYERS = 16,
   AT_BATCH = 20,
   AT_SEED = 24,
@@ -22,15 +18,19 @@ enum {
   CHECKSUM = 4
 };
 
+static size_t width_at(uint32_t l) {
+  return HEADER + 4 * (size_t)l;
+}
+
 static size_t file_size(const struct ct_mlp *net, size_t numbers) {
-  return HEADER + 4 * ((size_t)net->layers + 1) + 4 * numbers + CHECKSUM;
+  return width_at(net->layers + 1) + 4 * numbers + CHECKSUM;
 }
 
 /* ---- Saving -------------------------------------------------------------------------------- */
 
 static void encode(const ct_model *m, const struct ct_numbers *x, uint8_t *p, size_t size) {
   memset(p, 0, HEADER);
-  ct_file_begin(p, FORMAT);
+  ct_file_begin(p, CT_FILE_MODEL);
   ct_file_put(p + AT_LAYERS, m->net.layers, 4);
   ct_file_put(p + AT_BATCH, m->training.batch, 4);
   ct_file_put(p + AT_SEED, m->seed, 8);
@@ -69,138 +69,104 @@ int ct_model_save(ct_model *m, const char *path) {
 
 /* ---- Loading ------------------------------------------------------------------------------- */
 
-/* A file being read. */
-struct source {
-  ct_device *dev;
-  const char *path;
-  FILE *file;
-};
-
-/* Reads up to size bytes; how many there were goes to *got. */
-static int read_some(const struct source *s, uint8_t *p, size_t size, size_t *got) {
-  *got = fread(p, 1, size, s->file);
-  return ferror(s->file) ? ct_file_cannot(s->dev, s->path, "read", errno) : CT_OK;
+/* Layers and widths, as far as they are there. */
+static void read_widths(const uint8_t *p, size_t size, struct ct_mlp *net) {
+  net->layers = size < HEADER ? 0 : (uint32_t)ct_file_get(p + AT_LAYERS, 4);
+  for (uint32_t l = 0; l <= net->layers && l <= CT_MLP_LAYERS && size >= width_at(l + 1); ++l)
+    net->width[l] = (uint32_t)ct_file_get(p + width_at(l), 4);
 }
 
-static int cut_short(const struct source *s, size_t have) {
-  return ct_fail(s->dev, CT_ERR_FORMAT,
-                 "%s was cut short: a model file goes on after these %zu bytes", s->path, have);
+static bool has_widths(const struct ct_mlp *net, size_t size) {
+  return size >= width_at(net->layers + 1);
 }
 
-/* What the first bytes say, size of them. */
-static int check_header(const struct source *s, const uint8_t *p, size_t size, struct ct_mlp *net) {
-  const int err = ct_file_check(s->dev, s->path, p, size, FORMAT);
-  if (err) return err;
-  if (size < HEADER) return cut_short(s, size);
-  net->layers = (uint32_t)ct_file_get(p + AT_LAYERS, 4);
-  if (net->layers < 1 || net->layers > CT_MLP_LAYERS)
-    return ct_fail(s->dev, CT_ERR_FORMAT, "%s claims %u layers; a model has 1..%d", s->path,
-                   net->layers, CT_MLP_LAYERS);
-  return CT_OK;
+bool ct_model_file_is_read(const uint8_t *p, size_t size) {
+  struct ct_mlp net = {.layers = 0};
+  read_widths(p, size, &net);
+  if (size < HEADER) return false;
+  if (net.layers < 1 || net.layers > CT_MLP_LAYERS) return true;
+  return has_widths(&net, size) &&
+         (ct_mlp_check(&net, NULL) || size > file_size(&net, ct_numbers_count(&net)));
 }
 
-static int read_widths(const struct source *s, uint8_t *p, struct ct_mlp *net) {
-  size_t got;
-  const size_t size = 4 * ((size_t)net->layers + 1);
-  const int err = read_some(s, p, size, &got);
-  if (err) return err;
-  if (got < size) return cut_short(s, HEADER + got);
-  for (uint32_t l = 0; l <= net->layers; ++l)
-    net->width[l] = (uint32_t)ct_file_get(p + (size_t)4 * l, 4);
+static int check_header(ct_device *dev, const char *path, size_t size, const struct ct_mlp *net) {
   char text[256] = "";
   const struct ct_why why = {text, sizeof text};
-  return ct_mlp_check(net, &why) ? ct_fail(s->dev, CT_ERR_FORMAT, "%s: %s", s->path, text) : CT_OK;
+  const bool layers = net->layers >= 1 && net->layers <= CT_MLP_LAYERS;
+  if (size >= HEADER && !layers)
+    return ct_fail(dev, CT_ERR_FORMAT, "%s claims %u layers; a model has 1..%d", path, net->layers,
+                   CT_MLP_LAYERS);
+  if (size < HEADER || !has_widths(net, size))
+    return ct_fail(dev, CT_ERR_FORMAT,
+                   "%s was cut short: a model file goes on after these %zu bytes", path, size);
+  return ct_mlp_check(net, &why) ? ct_fail(dev, CT_ERR_FORMAT, "%s: %s", path, text) : CT_OK;
 }
 
-/* Refuses a file of another length before memory is taken for what its header claims; where there
- * is no length, as with a pipe, read_rest() does. */
-static int check_length(const struct source *s, size_t size) {
-  struct stat st;
-  if (fstat(fileno(s->file), &st) != 0 || !S_ISREG(st.st_mode)) return CT_OK;
-  if ((uint64_t)st.st_size < size)
-    return ct_fail(s->dev, CT_ERR_FORMAT,
-                   "%s was cut short: it has %lld bytes, its header says %zu", s->path,
-                   (long long)st.st_size, size);
-  if ((uint64_t)st.st_size > size)
-    return ct_fail(s->dev, CT_ERR_FORMAT, "%s goes on after the %zu bytes that its header says",
-                   s->path, size);
+/* Its length follows from its header. */
+static int check_length(ct_device *dev, const char *path, size_t size, size_t want) {
+  if (size < want)
+    return ct_fail(dev, CT_ERR_FORMAT, "%s was cut short: it has %zu bytes, its header says %zu",
+                   path, size, want);
+  if (size > want)
+    return ct_fail(dev, CT_ERR_FORMAT, "%s goes on after the %zu bytes that its header says", path,
+                   want);
   return CT_OK;
 }
 
-/* The rest of a file of size bytes, of which have are in p. */
-static int read_rest(const struct source *s, uint8_t *p, size_t have, size_t size) {
-  size_t got;
-  int err = read_some(s, p + have, size - have, &got);
+int ct_model_file_parse(ct_device *dev, const char *path, const uint8_t *p, size_t size,
+                        struct ct_model_file *f) {
+  *f = (struct ct_model_file){.numbers = NULL};
+  read_widths(p, size, &f->net);
+  int err = check_header(dev, path, size, &f->net);
+  if (!err) err = check_length(dev, path, size, file_size(&f->net, ct_numbers_count(&f->net)));
   if (err) return err;
-  if (have + got < size)
-    return ct_fail(s->dev, CT_ERR_FORMAT, "%s was cut short: it has %zu bytes, its header says %zu",
-                   s->path, have + got, size);
-  uint8_t more;
-  err = read_some(s, &more, 1, &got);
-  if (err) return err;
-  if (got)
-    return ct_fail(s->dev, CT_ERR_FORMAT, "%s goes on after the %zu bytes that its header says",
-                   s->path, size);
   if (ct_file_get(p + size - CHECKSUM, 4) != ct_file_crc32(p, size - CHECKSUM))
-    return ct_fail(s->dev, CT_ERR_FORMAT, "%s is damaged: the checksum does not match", s->path);
-  return CT_OK;
-}
-
-static void take_header(ct_model *m, const uint8_t *p) {
-  m->seed = ct_file_get(p + AT_SEED, 8);
-  m->steps = ct_file_get(p + AT_STEPS, 8);
-  m->epochs = ct_file_get(p + AT_EPOCHS, 8);
-  m->training =
+    return ct_fail(dev, CT_ERR_FORMAT, "%s is damaged: the checksum does not match", path);
+  f->seed = ct_file_get(p + AT_SEED, 8);
+  f->steps = ct_file_get(p + AT_STEPS, 8);
+  f->epochs = ct_file_get(p + AT_EPOCHS, 8);
+  f->training =
       (struct ct_training){.batch = (uint32_t)ct_file_get(p + AT_BATCH, 4),
                            .rates = {.lr = ct_file_get_float(p + AT_RATES),
                                      .momentum = ct_file_get_float(p + AT_RATES + 4),
                                      .weight_decay = ct_file_get_float(p + AT_RATES + 8)}};
+  f->numbers = p + width_at(f->net.layers + 1);
+  return CT_OK;
 }
 
-/* From a whole file in memory to the device. */
-static int decode(const struct source *s, const struct ct_mlp *net, const uint8_t *p,
-                  ct_model **model) {
-  struct ct_numbers *x = ct_numbers_alloc(net);
-  if (!x) return ct_fail(s->dev, CT_ERR_MEMORY, "no memory for the model in %s", s->path);
-  const uint8_t *at = p + HEADER + 4 * ((size_t)net->layers + 1);
-  for (size_t i = 0; i < x->count; ++i, at += 4)
-    x->all[i] = ct_file_get_float(at);
-  const int err = ct_model_alloc(s->dev, net, x, model);
-  if (!err) take_header(*model, p);
-  return err;
-}
-
-/* Header and widths decide how much is read: what is foreign is not read to its end. */
-static int read_model(const struct source *s, ct_model **model) {
-  uint8_t head[HEADER + 4 * (CT_MLP_LAYERS + 1)], *data = NULL;
-  struct ct_mlp net = {.layers = 0};
-  size_t got;
-  int err = read_some(s, head, HEADER, &got);
-  if (!err) err = check_header(s, head, got, &net);
-  if (!err) err = read_widths(s, head + HEADER, &net);
+/* From a file in memory to the device. */
+static int decode(ct_device *dev, const struct ct_model_file *f, ct_model **model) {
+  struct ct_numbers *x = ct_numbers_alloc(&f->net);
+  if (!x) return ct_fail(dev, CT_ERR_MEMORY, "no memory for the model");
+  for (size_t i = 0; i < x->count; ++i)
+    x->all[i] = ct_file_get_float(f->numbers + 4 * i);
+  const int err = ct_model_alloc(dev, &f->net, x, model);
   if (err) return err;
-  const size_t have = HEADER + 4 * ((size_t)net.layers + 1);
-  const size_t size = file_size(&net, ct_numbers_count(&net));
-  err = check_length(s, size);
-  if (err) return err;
-  data = malloc(size);
-  if (!data) return ct_fail(s->dev, CT_ERR_MEMORY, "no memory for the model in %s", s->path);
-  memcpy(data, head, have);
-  err = read_rest(s, data, have, size);
-  if (!err) err = decode(s, &net, data, model);
-  free(data);
-  return err;
+  (*model)->seed = f->seed;
+  (*model)->steps = f->steps;
+  (*model)->epochs = f->epochs;
+  (*model)->training = f->training;
+  return CT_OK;
 }
 
 int ct_model_load(ct_device *dev, const char *path, ct_model **model) {
+  struct ct_model_file f;
+  uint8_t *data = NULL;
+  size_t size = 0;
+  uint32_t format = 0;
   if (model) *model = NULL;
   int err = ct_check_device(dev);
   if (err) return err;
   CT_NEED(dev, path);
   CT_NEED(dev, model);
-  struct source s = {dev, path, fopen(path, "rb")};
-  if (!s.file) return ct_file_cannot(dev, path, "opened", errno);
-  err = read_model(&s, model);
-  fclose(s.file);
+  err = ct_file_read(dev, path, &data, &size);
+  if (!err) err = ct_file_check(dev, path, data, size, &format);
+  if (!err && format != CT_FILE_MODEL)
+    err = ct_fail(dev, CT_ERR_FORMAT,
+                  "%s has format version %u: it holds a network, which ct_network_load() reads",
+                  path, format);
+  if (!err) err = ct_model_file_parse(dev, path, data, size, &f);
+  if (!err) err = decode(dev, &f, model);
+  free(data);
   return err;
 }

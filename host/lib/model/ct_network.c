@@ -54,8 +54,10 @@ int ct_network_compile(ct_network *n, bool members, bool common, struct ct_compi
       .spm_words = ct_window_words(n->dev),
       .narrow = n->narrow,
       .kernels = n->kernels,
+      .model = n->guest,
       .walks = walks(n->dev),
       .compress = n->dev->info.features & CT_FEATURE_COMPRESSION,
+      .masks = n->masks,
       .members = members,
       .shared = common,
       .core = &core};
@@ -88,6 +90,7 @@ static int make_room(ct_network *n) {
   const struct ct_compiled *c = &n->compiled;
   const uint32_t at_once = ct_min_u32(n->members, CT_MEMBERS_AT_ONCE);
   int err = CT_OK;
+  if (n->guest) return CT_OK;
   if (n->owner == n)
     err = ct_network_alloc(n, c->lasting * n->members, &n->base.lasting);
   else
@@ -199,7 +202,8 @@ static int load(ct_network *n) {
 
 static bool may_share(const ct_network *n, const ct_network *like, bool expected) {
   return like && like->members == 1 && n->members == 1 && like->narrow == n->narrow &&
-         like->kernels == n->kernels && (!expected || like->shared->expected) &&
+         like->kernels == n->kernels && like->masks == n->masks &&
+         (!expected || like->shared->expected) &&
          ct_compiled_suits(&like->shared->compiled, like->shared->graph, n->graph);
 }
 
@@ -265,6 +269,7 @@ static int build(ct_network *n, const ct_graph *graph, const struct ct_network_o
   n->kernels = (o && o->kernels) || n->members > 1;
   n->kept_error = o ? o->error : 0;
   n->refresh = o && o->refresh ? o->refresh : REFRESH;
+  n->masks = o && o->masks;
   n->common = o && o->shared;
   n->member = calloc(n->members, sizeof *n->member);
   const ct_network *like = o ? o->like : NULL;
@@ -311,24 +316,47 @@ static int check_options(ct_device *dev, const struct ct_network_options *o) {
                            sizeof o->reserved / sizeof *o->reserved);
 }
 
-int ct_network_make(ct_device *dev, const ct_graph *graph, const struct ct_network_options *options,
-                    bool bare, ct_network **network) {
-  int err = check_options(dev, options);
-  if (err) return err;
-  if (!graph->checked) return ct_fail(dev, CT_ERR_ARG, "the graph has not been checked");
+static ct_network *open_network(ct_device *dev) {
   ct_network *n = calloc(1, sizeof *n);
-  if (!n) return no_memory(dev);
+  if (!n) {
+    no_memory(dev);
+    return NULL;
+  }
   ct_handle_open(&n->handle, dev);
   n->dev = dev;
   n->owner = n;
   n->refs = 1;
-  n->bare = bare;
-  err = build(n, graph, options);
+  return n;
+}
+
+static int build_or_free(ct_network *n, const ct_graph *graph, const struct ct_network_options *o,
+                         ct_network **network) {
+  const int err = build(n, graph, o);
   if (err)
     ct_network_free(n);
   else
     *network = n;
   return err;
+}
+
+int ct_network_make(ct_device *dev, const ct_graph *graph, const struct ct_network_options *options,
+                    bool bare, ct_network **network) {
+  const int err = check_options(dev, options);
+  if (err) return err;
+  if (!graph->checked) return ct_fail(dev, CT_ERR_ARG, "the graph has not been checked");
+  ct_network *n = open_network(dev);
+  if (!n) return CT_ERR_MEMORY;
+  n->bare = bare;
+  return build_or_free(n, graph, options, network);
+}
+
+int ct_network_make_guest(ct_device *dev, const ct_graph *graph, enum ct_model_job job,
+                          ct_network **network) {
+  ct_network *n = open_network(dev);
+  if (!n) return CT_ERR_MEMORY;
+  n->bare = true;
+  n->guest = job;
+  return build_or_free(n, graph, NULL, network);
 }
 
 int ct_network_create(ct_device *dev, const ct_graph *graph,

@@ -41,6 +41,7 @@ struct ct_network_part {
 /* Where the regions of a run lie: addresses; 0: none. */
 struct ct_regions {
   uint64_t lasting, arena;
+  uint64_t state; /* of a guest */
   uint64_t external[CT_EXTERNALS];
 };
 
@@ -107,6 +108,7 @@ struct ct_network {
   struct ct_compiled compiled; /* the shared one, with this network's numbers of a run */
   unsigned narrow;
   bool kernels;                 /* it is by these, even if it is a perceptron */
+  bool masks;                   /* struct ct_network_options.masks */
   struct ct_network_part *part; /* by stage; programs are the shared ones */
   uint32_t members, selected;
   bool common;                      /* inputs and labels are those of all members */
@@ -115,6 +117,7 @@ struct ct_network {
   struct ct_regions own;            /* of the selected one, but for the arena */
   struct ct_rank *rank;             /* where what lasts is; NULL: it has memory of its own */
   bool bare;                        /* it has no inputs and outputs of its own: frames alone */
+  enum ct_model_job guest;          /* it has no memory at all: see ct_network_make_guest() */
   uint8_t *bound;                   /* of what is kept compressed, for the next run */
   double kept_error;                /* struct ct_network_options.error, .refresh */
   uint32_t refresh;
@@ -185,6 +188,10 @@ int ct_check_network(const ct_network *n);
 /* As ct_network_create(). */
 int ct_network_make(ct_device *dev, const ct_graph *graph, const struct ct_network_options *options,
                     bool bare, ct_network **network);
+/* The programs of a model's answers or steps, by a graph that is a perceptron, whatever its rows:
+ * CT_ERR_NO_SPACE where these have no room. Each run says where everything lies. */
+int ct_network_make_guest(ct_device *dev, const ct_graph *graph, enum ct_model_job job,
+                          ct_network **network);
 /* CT_OK, or CT_ERR_UNSUPPORTED: it has no frame of its own. */
 int ct_network_has_frame(ct_network *n);
 /* CT_OK, or CT_ERR_UNSUPPORTED: the weights are another one's. what: as ct_network_still(). */
@@ -233,6 +240,14 @@ void ct_network_arguments(const ct_network *n, const struct ct_regions *r, uint6
 void ct_compiled_arguments(const struct ct_compiled *compiled, const struct ct_regions *r,
                            const struct ct_scalar *scalars, uint64_t step, struct ct_job *job);
 
+/* Stages of a run. ONCE: those that run once. */
+enum ct_stages { CT_STAGES_ALL, CT_STAGES_ONCE, CT_STAGES_REST };
+
+/* Submits the jobs of a network's stages in run `step`, all like one, as a work whose queue, kind,
+ * cycle and end are given. */
+int ct_network_send(const ct_network *n, enum ct_stages which, uint64_t step,
+                    const struct ct_job *like, struct ct_work *work, uint64_t *tag);
+
 /* The arena of a queue, made when it is first needed. */
 int ct_network_arena(ct_network *n, enum ct_queue queue, uint64_t *addr);
 
@@ -262,7 +277,6 @@ size_t ct_network_stage_jobs(const ct_network *n, size_t stage);
 
 /* The jobs of a network's stages in run `step`, all like one: those that run once, the rest, or
  * all. Returns how many there are; jobs may be NULL. */
-enum ct_stages { CT_STAGES_ALL, CT_STAGES_ONCE, CT_STAGES_REST };
 size_t ct_network_jobs(const ct_network *n, enum ct_stages which, uint64_t step,
                        const struct ct_job *like, struct ct_job *jobs);
 /* How many there are in a run that ends a step: the most of all runs. */

@@ -113,6 +113,7 @@ void ct_lay_gather(const struct ct_lay *lay, const float *matrix, float *data) {
 
 uint64_t ct_regions_at(const struct ct_regions *r, unsigned region) {
   if (region == CT_ARG_LASTING) return r->lasting;
+  if (region == CT_ARG_STATE) return r->state;
   return region == CT_ARG_ARENA ? r->arena : r->external[region - CT_ARG_FIRST];
 }
 

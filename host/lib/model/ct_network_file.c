@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of networks, format version 2: docs/model-format.md says what is in them.
+ * Files of networks, format version 2: docs/model-format.md says what is in them. One of a model,
+ * format version 1, is read as that of a network that is a perceptron.
  *
  * A file is taken apart in the host's memory: its graph is built by the calls that refuse what is
  * wrong, and values are believed only as far as there are bytes. Nothing reaches a device before
@@ -13,8 +14,9 @@
 
 #include "ct_file.h"
 #include "ct_graph_impl.h"
+#include "ct_graph_perceptron.h"
 
-enum { FORMAT = 2, TAG = 4, CHUNK = TAG + 8, CHECKSUM = 4, INFO = 36, VALUE = 12 };
+enum { TAG = 4, CHUNK = TAG + 8, CHECKSUM = 4, INFO = 36, VALUE = 12 };
 enum { KERNELS = 256 }; /* in INFO, beside the bits of mantissas */
 
 static bool lasts(const struct ct_gtensor *t) {
@@ -71,7 +73,7 @@ static int put_values(ct_network *n, uint8_t **at) {
 
 static int encode(ct_network *n, const uint8_t *graph, size_t graph_size, uint8_t *data,
                   size_t size) {
-  ct_file_begin(data, FORMAT);
+  ct_file_begin(data, CT_FILE_NETWORK);
   uint8_t *p = put_info(n, data + CT_FILE_HEAD);
   p = put_chunk(p, "GRAF", graph_size);
   memcpy(p, graph, graph_size);
@@ -110,6 +112,10 @@ struct source {
   const char *path;
   const uint8_t *at, *end;
 };
+
+static int no_room(const struct source *s) {
+  return ct_fail(s->dev, CT_ERR_MEMORY, "no memory for the network in %s", s->path);
+}
 
 struct chunk {
   char tag[TAG + 1];
@@ -167,8 +173,7 @@ static int read_graph(struct source *s, struct ct_network_file *f) {
   struct chunk c;
   int err = need_chunk(s, "GRAF", &c);
   if (err) return err;
-  if (ct_graph_create(&f->graph))
-    return ct_fail(s->dev, CT_ERR_MEMORY, "no memory for the network in %s", s->path);
+  if (ct_graph_create(&f->graph)) return no_room(s);
   err = ct_graph_unpack(f->graph, c.at, c.size);
   if (!err) err = ct_graph_check(f->graph);
   if (!err) return CT_OK;
@@ -200,7 +205,7 @@ static int read_values(struct source *s, struct ct_network_file *f) {
   int err = need_chunk(s, "VALU", &c);
   if (err) return err;
   f->value = calloc(f->graph->tensors + 1, sizeof *f->value);
-  if (!f->value) return ct_fail(s->dev, CT_ERR_MEMORY, "no memory for the network in %s", s->path);
+  if (!f->value) return no_room(s);
   for (size_t at = 0, size = 0; at < c.size && !err; at += size)
     err = check_value(s, f, c.at + at, c.size - at, &size);
   return err;
@@ -219,22 +224,81 @@ static int end(struct source *s) {
   return err;
 }
 
+/* ---- Models -------------------------------------------------------------------------------- */
+
+/* Its steps; of one that was never prepared for any the answers to a row. */
+static int make_graph(const struct source *s, const struct ct_model_file *m,
+                      struct ct_perceptron *p, ct_graph **graph) {
+  const struct ct_rates *rates = &m->training.rates;
+  *p = (struct ct_perceptron){.layers = m->net.layers,
+                              .batch = m->training.batch ? m->training.batch : 1,
+                              .trains = m->training.batch > 0,
+                              .schedule = {.rate = rates->lr},
+                              .momentum = rates->momentum,
+                              .decay = rates->weight_decay};
+  memcpy(p->width, m->net.width, sizeof p->width);
+  const int err = ct_graph_perceptron_make(p, graph);
+  if (err == CT_ERR_MEMORY || (!err && ct_graph_perceptron(*graph, p) < 0)) return no_room(s);
+  if (!err) return CT_OK;
+  return ct_fail(s->dev, CT_ERR_FORMAT, "%s: no graph has such a batch, or such rates", s->path);
+}
+
+/* Tensors follow each other as in struct ct_numbers. */
+static int find_numbers(const struct source *s, const struct ct_model_file *m,
+                        const struct ct_perceptron *p, struct ct_network_file *f) {
+  const uint8_t *at = m->numbers;
+  f->value = calloc(f->graph->tensors + 1, sizeof *f->value);
+  if (!f->value) return no_room(s);
+  for (uint32_t l = 0; l < p->layers; ++l) {
+    const int tensor[] = {p->w[l], p->b[l], p->vw[l], p->vb[l]};
+    for (unsigned i = 0; i < 4; ++i) {
+      f->value[tensor[i]] = at; /* (of 0, what is not there, nobody asks) */
+      at += 4 * (size_t)p->width[l + 1] * (i % 2 ? 1 : p->width[l]);
+    }
+  }
+  return CT_OK;
+}
+
+static int read_model(const struct source *s, const uint8_t *data, size_t size,
+                      struct ct_network_file *f) {
+  struct ct_model_file m;
+  struct ct_perceptron p;
+  int err = ct_model_file_parse(s->dev, s->path, data, size, &m);
+  if (!err) err = make_graph(s, &m, &p, &f->graph);
+  if (!err) err = find_numbers(s, &m, &p, f);
+  f->seed = m.seed;
+  f->steps = m.steps;
+  f->epochs = m.epochs;
+  f->mantissa = 8;
+  return err;
+}
+
+/* ---- Both ---------------------------------------------------------------------------------- */
+
+static int read_network(struct source *s, const uint8_t *data, size_t size,
+                        struct ct_network_file *f) {
+  if (size < CT_FILE_HEAD + CHECKSUM)
+    return ct_fail(s->dev, CT_ERR_FORMAT,
+                   "%s was cut short: a model file goes on after these %zu bytes", s->path, size);
+  if (ct_file_get(data + size - CHECKSUM, CHECKSUM) != ct_file_crc32(data, size - CHECKSUM))
+    return ct_fail(s->dev, CT_ERR_FORMAT,
+                   "%s is damaged or was cut short: the checksum does not match", s->path);
+  s->at = data + CT_FILE_HEAD;
+  s->end = data + size - CHECKSUM;
+  int err = read_info(s, f);
+  if (!err) err = read_graph(s, f);
+  if (!err) err = read_values(s, f);
+  return err ? err : end(s);
+}
+
 int ct_network_file_parse(ct_device *dev, const char *path, const uint8_t *data, size_t size,
                           struct ct_network_file *f) {
-  struct source s = {dev, path, data + CT_FILE_HEAD, data + size - CHECKSUM};
+  struct source s = {.dev = dev, .path = path};
+  uint32_t format = 0;
   *f = (struct ct_network_file){.graph = NULL};
-  int err = ct_file_check(dev, path, data, size, FORMAT);
+  const int err = ct_file_check(dev, path, data, size, &format);
   if (err) return err;
-  if (size < CT_FILE_HEAD + CHECKSUM)
-    return ct_fail(dev, CT_ERR_FORMAT,
-                   "%s was cut short: a model file goes on after these %zu bytes", path, size);
-  if (ct_file_get(data + size - CHECKSUM, CHECKSUM) != ct_file_crc32(data, size - CHECKSUM))
-    return ct_fail(dev, CT_ERR_FORMAT,
-                   "%s is damaged or was cut short: the checksum does not match", path);
-  err = read_info(&s, f);
-  if (!err) err = read_graph(&s, f);
-  if (!err) err = read_values(&s, f);
-  return err ? err : end(&s);
+  return format == CT_FILE_MODEL ? read_model(&s, data, size, f) : read_network(&s, data, size, f);
 }
 
 void ct_network_file_free(struct ct_network_file *f) {

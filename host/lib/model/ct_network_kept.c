@@ -24,7 +24,8 @@ static bool keeps(const ct_network *n) {
 
 /* ---- Pages --------------------------------------------------------------------------------- */
 
-static uint64_t values_of(const struct ct_kept *k) {
+/* With the padding to whole tiles. */
+static uint64_t padded(const struct ct_kept *k) {
   return (uint64_t)ct_tiles(k->rows) * ct_tiles(k->cols) * CT_TILE * CT_TILE;
 }
 
@@ -47,14 +48,29 @@ static uint32_t usual_bits(const ct_network *n) {
   return bits < LOSSLESS ? bits : CT_KEPT_BITS;
 }
 
+/* Pages of whole numbers in groups of the largest size that they can have. */
+static uint64_t whole_pages(const struct ct_kept *k) {
+  enum { GROUP_BITS = 18, TILE_BITS = 34, UNIT_BITS = 128, PAGE_UNITS = CT_PAGE_BYTES / CT_UNIT };
+  unsigned size = 0;
+  while (k->whole >> size)
+    ++size;
+  const uint32_t tile = TILE_BITS + size * CT_TILE * CT_TILE,
+                 units = (GROUP_BITS + CT_ACT_TILES * tile + UNIT_BITS - 1) / UNIT_BITS,
+                 groups = ct_pack_units(k->rows, k->cols) * CT_ACT_ENTRIES;
+  return (groups + PAGE_UNITS / units - 1) / (PAGE_UNITS / units);
+}
+
 /* For so many bits a number, and one more for each tensor, since pages have several. A page is left
  * when the next group does not fit, so 187 of its 256 units are full at least: groups of 70 units
  * for 1024 numbers that never become smaller take 12 bits each. */
 static uint64_t most_pages(const ct_network *n) {
   const uint64_t page_bits = (uint64_t)8 * CT_PAGE_BYTES;
   uint64_t pages = n->compiled.kepts;
-  for (size_t i = 0; i < n->compiled.kepts; ++i)
-    pages += (values_of(&n->compiled.kept[i]) * n->shared->page_bits + page_bits - 1) / page_bits;
+  for (size_t i = 0; i < n->compiled.kepts; ++i) {
+    const struct ct_kept *k = &n->compiled.kept[i];
+    pages +=
+        k->whole ? whole_pages(k) : (padded(k) * n->shared->page_bits + page_bits - 1) / page_bits;
+  }
   return pages;
 }
 
@@ -101,12 +117,20 @@ static bool has_few(const ct_network *n) {
   return n->kept_error > 0 && n->shared->page_bits < LOSSLESS;
 }
 
+/* A number of 1 is a mantissa of 1 there, so whole numbers are written as what they are. */
+enum { WHOLE = 133 };
+
 /* Until gradients have been looked at nothing is lost, unless there are too few pages for that:
  * then numbers are taken to be about 1, so that steps of this size need as many bits as there are.
  */
 static void begin_bounds(ct_network *n) {
-  for (size_t i = 0; has_few(n) && i < n->compiled.kepts; ++i)
-    if (n->compiled.kept[i].sums) n->bound[i] = (uint8_t)(UNIT - n->shared->page_bits);
+  for (size_t i = 0; i < n->compiled.kepts; ++i) {
+    const struct ct_kept *k = &n->compiled.kept[i];
+    if (k->whole)
+      n->bound[i] = WHOLE;
+    else if (has_few(n) && k->sums)
+      n->bound[i] = (uint8_t)(UNIT - n->shared->page_bits);
+  }
 }
 
 int ct_kept_open(ct_network *n) {
@@ -416,8 +440,12 @@ int ct_network_kept(ct_network *n, size_t index, struct ct_network_kept *kept) {
   if (!err) err = finish_look(n);
   if (!err) err = say_look(n);
   if (err) return err;
-  *kept = (struct ct_network_kept){
-      .tensor = k->tensor, .values = values_of(k), .bound = n->bound[index]};
+  *kept = (struct ct_network_kept){.tensor = k->tensor,
+                                   .values = (uint64_t)k->rows * k->cols,
+                                   .padded = padded(k),
+                                   .bound = k->whole ? 0 : n->bound[index],
+                                   .exact = k->whole > 0,
+                                   .beside = k->beside};
   if (!n->steps) return CT_OK;
   uint64_t units = 0;
   err = count_units(n, k, &units);
@@ -429,6 +457,11 @@ int ct_network_keep_within(ct_network *n, size_t index, uint32_t bound) {
   const int err = find(n, index);
   if (err) return err;
   if (bound > 254) return ct_fail(n->dev, CT_ERR_ARG, "a bound of %u: 0 to 254", bound);
-  n->bound[index] = (uint8_t)bound;
+  const bool exact = n->compiled.kept[index].whole;
+  if (exact && bound)
+    return ct_fail(n->dev, CT_ERR_ARG,
+                   "what is kept of %s is a mask or another whole number, which is kept exactly",
+                   n->compiled.kept[index].tensor);
+  if (!exact) n->bound[index] = (uint8_t)bound;
   return CT_OK;
 }

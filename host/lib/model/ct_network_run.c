@@ -438,28 +438,33 @@ int ct_network_check_most(ct_network *n, uint64_t most) {
                  (unsigned long long)most, (unsigned long long)slots);
 }
 
+int ct_network_send(const ct_network *n, enum ct_stages which, uint64_t step,
+                    const struct ct_job *like, struct ct_work *work, uint64_t *tag) {
+  const size_t count = ct_network_jobs(n, which, step, like, NULL);
+  if (!count) return ct_fail(n->dev, CT_ERR_ARG, "the network has nothing to run");
+  struct ct_job *jobs = malloc(count * sizeof *jobs);
+  if (!jobs) return no_memory(n->dev);
+  ct_network_jobs(n, which, step, like, jobs);
+  work->job = jobs;
+  work->jobs = (unsigned)count;
+  const int err = ct_submit_work(n->dev, work, tag);
+  free(jobs);
+  return err;
+}
+
 static int submit(const struct ct_run *run, struct flight *f, const struct ct_job *like,
                   uint64_t *tag) {
   ct_network *n = f->n;
   const bool once = !run->weights && (n->stale || n->changes);
   const enum ct_stages which = once ? CT_STAGES_ALL : CT_STAGES_REST;
-  const size_t count = ct_network_jobs(n, which, run->step, like, NULL);
-  if (!count) return ct_fail(n->dev, CT_ERR_ARG, "the network has nothing to run");
-  int err = ct_network_check_most(n, ct_network_most_jobs(n, which));
+  const int err = ct_network_check_most(n, ct_network_most_jobs(n, which));
   if (err) return err;
-  struct ct_job *jobs = malloc(count * sizeof *jobs);
-  if (!jobs) return no_memory(n->dev);
-  ct_network_jobs(n, which, run->step, like, jobs);
-  const struct ct_work work = {.queue = run->queue,
-                               .kind = CT_EVENT_RUN,
-                               .job = jobs,
-                               .jobs = (unsigned)count,
-                               .cycle = run->cycle ? run->cycle : CT_NO_CYCLE,
-                               .done = landed,
-                               .arg = f};
-  err = ct_submit_work(n->dev, &work, tag);
-  free(jobs);
-  return err;
+  struct ct_work work = {.queue = run->queue,
+                         .kind = CT_EVENT_RUN,
+                         .cycle = run->cycle ? run->cycle : CT_NO_CYCLE,
+                         .done = landed,
+                         .arg = f};
+  return ct_network_send(n, which, run->step, like, &work, tag);
 }
 
 int ct_network_submit(ct_network *n, const struct ct_run *run, uint64_t *tag) {

@@ -61,47 +61,37 @@ static int make_image(ct_network *to, ct_weights **weights) {
   return err;
 }
 
-/* Copies, then what runs once. */
+/* What runs once, behind the copies. */
 static int make_jobs(const struct publishing *p, void *user, struct ct_job **jobs, size_t *count) {
   ct_network *to = p->to;
-  const struct ct_programs *copies = &to->copies.programs;
-  struct ct_job copy = {.user = user, .version = to->numbered + 1}, once = copy;
+  struct ct_job once = {.user = user, .version = to->numbered + 1};
   struct ct_regions at = {.lasting = p->w->image};
-  const size_t all = ct_network_jobs(to, CT_STAGES_ONCE, 0, &once, NULL);
-  const int err = ct_network_arena(to, CT_TRAINING, &at.arena);
+  *count = ct_network_jobs(to, CT_STAGES_ONCE, 0, &once, NULL);
+  const int err = *count ? ct_network_arena(to, CT_TRAINING, &at.arena) : CT_OK;
   if (err) return err;
-  *jobs = malloc((copies->count + all + 1) * sizeof **jobs);
-  if (!*jobs) return ct_fail(to->dev, CT_ERR_MEMORY, "no memory for the copies of a version");
-  copy.args[CT_COPY_FROM - 1] = ct_units_of(p->from->own.lasting);
-  copy.args[CT_COPY_TO - 1] = ct_units_of(at.lasting);
+  *jobs = malloc((*count + 1) * sizeof **jobs);
+  if (!*jobs) return ct_fail(to->dev, CT_ERR_MEMORY, "no memory for what is made of a version");
   ct_network_arguments(to, &at, 0, &once);
-  *count = 0;
-  for (size_t i = 0; i < copies->count; ++i) {
-    (*jobs)[*count] = copy;
-    (*jobs)[(*count)++].program = copies->of[i];
-  }
-  *count += ct_network_jobs(to, CT_STAGES_ONCE, 0, &once, *jobs + *count);
+  ct_network_jobs(to, CT_STAGES_ONCE, 0, &once, *jobs);
   return CT_OK;
 }
 
 static int submit(struct publishing *p, void *user, uint64_t *tag) {
+  struct ct_publishing how = {.weights = p->w,
+                              .from = p->from->own.lasting,
+                              .copies = &p->to->copies.programs,
+                              .numbered = &p->to->numbered,
+                              .user = user,
+                              .done = published,
+                              .arg = p};
   struct ct_job *jobs = NULL;
-  size_t count = 0;
-  int err = make_jobs(p, user, &jobs, &count);
-  if (!err && !count)
+  int err = make_jobs(p, user, &jobs, &how.jobs);
+  if (!err && !how.copies->count && !how.jobs)
     err = ct_fail(p->to->dev, CT_ERR_ARG, "the network has no weights to publish");
-  const struct ct_work work = {.queue = CT_TRAINING,
-                               .kind = CT_EVENT_PUBLISH,
-                               .job = jobs,
-                               .jobs = (unsigned)count,
-                               .cycle = CT_NO_CYCLE,
-                               .done = published,
-                               .arg = p};
-  if (!err) err = ct_submit_work(p->to->dev, &work, tag);
+  how.then = jobs;
+  if (!err) err = ct_publish(&how, tag);
   free(jobs);
   if (err) return err;
-  p->w->version = ++p->to->numbered;
-  ct_weights_take(p->w, CT_WEIGHTS_ORDERED);
   ++p->from->owner->own_runs[CT_TRAINING];
   ++p->from->owner->published;
   ++p->to->arriving;

@@ -256,8 +256,8 @@ int ct_request_check(ct_device *dev, const struct ct_mlp *net, const struct ct_r
   return err ? err : check_request_answers(dev, net->width[net->layers], request, count);
 }
 
-uint64_t ct_request_row(const struct ct_request *q, uint32_t i) {
-  return q->rows->at + (q->row + i) * q->rows->pitch;
+uint64_t ct_request_row(const struct ct_request *q) {
+  return q->rows->at + q->row * q->rows->pitch;
 }
 
 uint64_t ct_request_answer(const struct ct_request *q) {

@@ -9,8 +9,10 @@
  */
 #include <stdlib.h>
 
-#include "ct_model.h"
+#include "ct_network.h"
 #include "ct_num.h"
+
+enum { LARGEST_BATCH = 65536 }; /* that any program could be made for */
 
 /* ---- Rates --------------------------------------------------------------------------------- */
 
@@ -72,31 +74,19 @@ int ct_programs_load(ct_device *dev, struct ct_codes *codes, struct ct_programs 
   return err;
 }
 
-int ct_programs_submit(ct_device *dev, const struct ct_programs *p, const struct ct_job *job,
-                       struct ct_work *work, uint64_t *tag) {
-  struct ct_job *jobs = malloc(p->count * sizeof *jobs);
-  if (!jobs) return ct_fail(dev, CT_ERR_MEMORY, "no memory for the jobs of a step");
-  for (size_t i = 0; i < p->count; ++i) {
-    jobs[i] = *job;
-    jobs[i].program = p->of[i];
-  }
-  work->queue = CT_TRAINING;
-  work->cycle = CT_NO_CYCLE;
-  work->job = jobs;
-  work->jobs = (unsigned)p->count;
-  const int err = ct_submit_work(dev, work, tag);
-  free(jobs);
-  return err;
+static void free_step(struct ct_plan *p, enum ct_gradients gradients) {
+  ct_network_free(p->step[gradients]);
+  p->step[gradients] = NULL;
 }
 
-static void free_programs(struct ct_plan *p) {
+static void free_steps(struct ct_plan *p) {
   for (unsigned i = 0; i < CT_STEP_KINDS; ++i)
-    ct_programs_free(&p->step[i]);
+    free_step(p, (enum ct_gradients)i);
 }
 
 static void free_plan(struct ct_plan *p) {
   if (!p) return;
-  free_programs(p);
+  free_steps(p);
   if (p->work) ct_heap_free(&p->dev->data, p->work);
   free(p);
 }
@@ -116,28 +106,28 @@ void ct_plans_end(ct_model *m) {
   m->plan = NULL;
   for (struct ct_plan *p; (p = m->plans);) {
     ++p->refs; /* batches of steps that end meanwhile may give theirs back */
-    free_programs(p);
+    free_steps(p);
     m->plans = p->next;
     p->model = NULL;
     release(p);
   }
 }
 
-/* Loads the programs of a kind of step, and finds room for a workspace, if it needs one. */
+/* Adds a kind of step, and finds room for a workspace, if it needs one. */
 static int add_step(struct ct_plan *p, enum ct_gradients gradients) {
-  char text[256] = "";
-  const struct ct_why why = {text, sizeof text};
-  const struct ct_train shape = {.net = &p->model->net,
-                                 .batch = p->batch,
-                                 .spm_words = ct_window_words(p->dev),
-                                 .gradients = gradients};
-  struct ct_codes codes;
-  uint64_t units;
-  int err = ct_prog_step(&shape, &codes, &units, &why);
-  if (err) return ct_fail(p->dev, err, "%s", text);
+  static const enum ct_model_job job[CT_STEP_KINDS] = {[CT_GRADIENTS_NONE] = CT_MODEL_RUN,
+                                                       [CT_GRADIENTS_SET] = CT_MODEL_SET,
+                                                       [CT_GRADIENTS_ADD] = CT_MODEL_ADD};
+  const struct ct_model_part part = {.dev = p->dev,
+                                     .net = &p->model->net,
+                                     .rows = p->batch,
+                                     .trains = true,
+                                     .job = job[gradients]};
+  int err = ct_model_compile(&part, &p->step[gradients]);
+  if (err) return err;
+  const uint64_t units = p->step[gradients]->compiled.arena;
   if (units && !p->work) err = ct_mem_alloc(p->dev, units * CT_UNIT, &p->work);
-  if (!err) return ct_programs_load(p->dev, &codes, &p->step[gradients]);
-  ct_codes_free(&codes);
+  if (err) free_step(p, gradients);
   return err;
 }
 
@@ -171,13 +161,13 @@ static int find_plan(ct_model *m, uint32_t batch, struct ct_plan **plan) {
 /* Steps of the plan may keep gradients from here on; if it is refused, it leaves nothing. */
 static int add_gradients(struct ct_plan *p) {
   const uint64_t work = p->work;
-  if (p->step[CT_GRADIENTS_SET].count) return CT_OK;
+  if (p->step[CT_GRADIENTS_SET]) return CT_OK;
   int err = add_step(p, CT_GRADIENTS_SET);
   if (!err) err = add_step(p, CT_GRADIENTS_ADD);
   if (!err) err = ct_gradients_prepare(p->model);
   if (!err) return CT_OK;
-  ct_programs_free(&p->step[CT_GRADIENTS_SET]);
-  ct_programs_free(&p->step[CT_GRADIENTS_ADD]);
+  free_step(p, CT_GRADIENTS_SET);
+  free_step(p, CT_GRADIENTS_ADD);
   if (p->work != work) ct_heap_free(&p->dev->data, p->work);
   p->work = work;
   return err;
@@ -206,6 +196,9 @@ int ct_model_training(ct_model *m, const struct ct_training *training) {
   if (err) return err;
   if (!(m->dev->info.features & CT_FEATURE_TRAINING))
     return ct_fail(m->dev, CT_ERR_UNSUPPORTED, "this device cannot train");
+  if (training->batch < 1) return ct_fail(m->dev, CT_ERR_ARG, "a batch has at least one row");
+  if (training->batch > LARGEST_BATCH)
+    return ct_fail(m->dev, CT_ERR_NO_SPACE, "a batch of %u rows is too large", training->batch);
   err = change_plan(m, training);
   if (!err) m->training = *training;
   return err;
@@ -355,26 +348,21 @@ static void add_ended(void *arg, const struct ct_event *event) {
   kept(arg, CT_GRADIENTS_ADD, event->error);
 }
 
-void ct_rates_put(struct ct_job *job, const struct ct_rates *rates) {
-  job->args[CT_TRAIN_MU - 1] = ct_bits_of(rates->momentum);
-  job->args[CT_TRAIN_NEG_LR - 1] = ct_bits_of(-rates->lr);
-  job->args[CT_TRAIN_WD - 1] = ct_bits_of(rates->weight_decay);
-}
-
 /* The rates are arguments of the step's jobs. */
-static struct ct_job step_job(const ct_model *m, const struct ct_step *step) {
+static int submit(const ct_model *m, const struct ct_step *step, struct ct_work *work,
+                  uint64_t *tag) {
   const ct_batch *b = step->batch;
   const ct_weights *live = m->live;
-  struct ct_job job = {.user = step->user};
-  job.args[CT_TRAIN_X - 1] = ct_units_of(b->at);
-  job.args[CT_TRAIN_Y - 1] = ct_units_of(b->at + inputs_size(b));
-  job.args[CT_TRAIN_IMAGE - 1] = ct_units_of(live->image);
-  job.args[CT_TRAIN_STATE - 1] = ct_units_of(step->gradients ? live->gradients : live->state);
-  job.args[CT_TRAIN_LOSS - 1] = ct_units_of(b->loss);
-  job.args[CT_TRAIN_WORK - 1] = ct_units_of(b->plan->work);
-  job.args[CT_TRAIN_INV - 1] = ct_bits_of(ct_divide(1.0f, b->plan->batch));
-  ct_rates_put(&job, step->rates ? step->rates : &m->training.rates);
-  return job;
+  const ct_network *n = b->plan->step[step->gradients];
+  const struct ct_regions at = {
+      .lasting = live->image,
+      .state = step->gradients ? live->gradients : live->state,
+      .arena = b->plan->work,
+      .external = {
+          [CT_MLP_X] = b->at, [CT_MLP_Y] = b->at + inputs_size(b), [CT_MLP_LOSS] = b->loss}};
+  struct ct_job like = {.user = step->user};
+  ct_model_arguments(n, &at, step->rates ? step->rates : &m->training.rates, &like);
+  return ct_network_send(n, CT_STAGES_ALL, 0, &like, work, tag);
 }
 
 static enum ct_weights_use use_of(const struct ct_step *step) {
@@ -386,7 +374,7 @@ static int check_gradients(const ct_model *m, const struct ct_step *step) {
   if ((unsigned)step->gradients >= CT_STEP_KINDS)
     return ct_fail(m->dev, CT_ERR_ARG, "there are no gradients %d: see enum ct_gradients",
                    (int)step->gradients);
-  if (b->plan->step[step->gradients].count) return CT_OK;
+  if (b->plan->step[step->gradients]) return CT_OK;
   return ct_fail(m->dev, CT_ERR_ARG,
                  "the model has not been prepared for gradients of %u rows: set "
                  "ct_training.gradients for ct_model_training()",
@@ -423,11 +411,14 @@ int ct_model_step_submit(ct_model *m, const struct ct_step *step, uint64_t *tag)
   err = check_step(m, step);
   if (err) return err;
   ct_batch *b = step->batch;
-  struct ct_work work = {.kind = CT_EVENT_STEP, .done = done[step->gradients], .arg = b};
+  struct ct_work work = {.queue = CT_TRAINING,
+                         .kind = CT_EVENT_STEP,
+                         .cycle = CT_NO_CYCLE,
+                         .done = done[step->gradients],
+                         .arg = b};
   if (step->gradients == CT_GRADIENTS_ADD) err = ct_gradients_follow(m, &work.chained);
   if (err) return err;
-  const struct ct_job job = step_job(m, step);
-  err = ct_programs_submit(m->dev, &b->plan->step[step->gradients], &job, &work, tag);
+  err = submit(m, step, &work, tag);
   if (err) return err;
   b->stepped = true;
   b->live = m->live;

@@ -141,13 +141,43 @@ int ct_weights_still(ct_model *m, bool change, const char *what) {
 
 /* ---- Publishing ---------------------------------------------------------------------------- */
 
-static int copy_program(ct_model *m) {
+int ct_publish(const struct ct_publishing *p, uint64_t *tag) {
+  ct_weights *w = p->weights;
+  struct ct_job copy = {.user = p->user, .version = *p->numbered + 1};
+  struct ct_job *jobs = malloc((p->copies->count + p->jobs + 1) * sizeof *jobs);
+  if (!jobs) return ct_fail(w->dev, CT_ERR_MEMORY, "no memory for the copies of a version");
+  copy.args[CT_COPY_FROM - 1] = ct_units_of(p->from);
+  copy.args[CT_COPY_TO - 1] = ct_units_of(w->image);
+  size_t count = 0;
+  for (; count < p->copies->count; ++count) {
+    jobs[count] = copy;
+    jobs[count].program = p->copies->of[count];
+  }
+  for (size_t i = 0; i < p->jobs; ++i)
+    jobs[count++] = p->then[i];
+  const struct ct_work work = {.queue = CT_TRAINING,
+                               .kind = CT_EVENT_PUBLISH,
+                               .job = jobs,
+                               .jobs = (unsigned)count,
+                               .cycle = CT_NO_CYCLE,
+                               .done = p->done,
+                               .arg = p->arg};
+  const int err = ct_submit_work(w->dev, &work, tag);
+  free(jobs);
+  if (err) return err;
+  w->version = ++*p->numbered;
+  ct_weights_take(w, CT_WEIGHTS_ORDERED);
+  return CT_OK;
+}
+
+static int make_copies(ct_model *m) {
+  const struct ct_stretch image = {.units = ct_mlp_image_units(&m->net)};
   char text[256] = "";
   const struct ct_why why = {text, sizeof text};
-  struct ct_code code;
-  if (m->copy) return CT_OK;
-  const int err = ct_prog_copy(ct_mlp_image_units(&m->net), ct_window_words(m->dev), &code, &why);
-  return err ? ct_fail(m->dev, err, "%s", text) : ct_code_load(m->dev, &code, &m->copy);
+  struct ct_codes codes;
+  if (m->copies.count) return CT_OK;
+  const int err = ct_prog_copies(&image, 1, ct_window_words(m->dev), &codes, &why);
+  return err ? ct_fail(m->dev, err, "%s", text) : ct_programs_load(m->dev, &codes, &m->copies);
 }
 
 static void published(void *arg, const struct ct_event *event) {
@@ -159,22 +189,17 @@ static void published(void *arg, const struct ct_event *event) {
   ct_weights_drop(w, CT_WEIGHTS_ORDERED);
 }
 
-static int submit_copy(ct_model *m, ct_weights *w, void *user, uint64_t *tag) {
-  struct ct_job job = {.program = m->copy, .user = user, .version = m->numbered + 1};
-  job.args[CT_COPY_FROM - 1] = ct_units_of(m->live->image);
-  job.args[CT_COPY_TO - 1] = ct_units_of(w->image);
-  const struct ct_work work = {.queue = CT_TRAINING,
-                               .kind = CT_EVENT_PUBLISH,
-                               .job = &job,
-                               .jobs = 1,
-                               .cycle = CT_NO_CYCLE,
-                               .done = published,
-                               .arg = w};
-  const int err = ct_submit_work(m->dev, &work, tag);
+static int submit_copies(ct_model *m, ct_weights *w, void *user, uint64_t *tag) {
+  const struct ct_publishing p = {.weights = w,
+                                  .from = m->live->image,
+                                  .copies = &m->copies,
+                                  .numbered = &m->numbered,
+                                  .user = user,
+                                  .done = published,
+                                  .arg = w};
+  const int err = ct_publish(&p, tag);
   if (err) return err;
-  w->version = ++m->numbered;
   w->from = m->live;
-  ct_weights_take(w, CT_WEIGHTS_ORDERED);
   ct_weights_take(m->live, CT_WEIGHTS_ORDERED);
   return CT_OK;
 }
@@ -185,10 +210,10 @@ static int publish(ct_model *m, void *user, ct_weights **weights, uint64_t *tag,
   if (err) return err;
   CT_NEED_OF(m->dev, call, weights);
   ct_weights *w = NULL;
-  err = copy_program(m);
+  err = make_copies(m);
   if (!err) err = ct_weights_make_for(m->dev, &m->net, &w);
   if (err) return err;
-  err = submit_copy(m, w, user, tag);
+  err = submit_copies(m, w, user, tag);
   if (err)
     ct_weights_free(w);
   else

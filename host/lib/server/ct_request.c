@@ -385,7 +385,7 @@ int ct_server_push(ct_server *s, const struct ct_request *request, uint64_t *tag
   ct_service_warn(s, request->deadline);
   const uint64_t cycle = request->cycle ? request->cycle : CT_NO_CYCLE;
   struct ct_request_slot *r = fill_slot(s, request, cycle);
-  r->input = ct_units_of(ct_request_row(request, 0));
+  r->input = ct_units_of(ct_request_row(request));
   r->output = ct_units_of(ct_request_answer(request));
   ct_request_take(request, 1);
   move(q, r, CT_REQUEST_HOST);

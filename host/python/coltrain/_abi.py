@@ -595,6 +595,7 @@ class ct_network_options(ctypes.Structure):
     like: int | None
     members: int
     shared: bool
+    masks: bool
     bits: int
     refresh: int
     error: float
@@ -609,6 +610,7 @@ class ct_network_options(ctypes.Structure):
         ("like", ctypes.c_void_p),
         ("members", ctypes.c_uint32),
         ("shared", ctypes.c_bool),
+        ("masks", ctypes.c_bool),
         ("bits", ctypes.c_uint32),
         ("refresh", ctypes.c_uint32),
         ("error", ctypes.c_double),
@@ -728,6 +730,9 @@ class ct_network_kept(ctypes.Structure):
     values: int
     bytes: int
     bound: int
+    exact: bool
+    beside: bool
+    padded: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -735,7 +740,10 @@ class ct_network_kept(ctypes.Structure):
         ("values", ctypes.c_uint64),
         ("bytes", ctypes.c_uint64),
         ("bound", ctypes.c_uint32),
-        ("reserved", ctypes.c_size_t * 4),
+        ("exact", ctypes.c_bool),
+        ("beside", ctypes.c_bool),
+        ("padded", ctypes.c_uint64),
+        ("reserved", ctypes.c_size_t * 3),
     ]
 
 

@@ -118,11 +118,17 @@ class Kept:
     tensor: str
     """Its name, or that of the node that makes it."""
     values: int
-    """Numbers, with those that fill up whole tiles."""
+    """Numbers of the tensor."""
     bytes: int
     """That they took in the last run."""
     bound: int
     """K: a number is kept to within 2 ** (K - 134); 0: exactly."""
+    exact: bool = False
+    """Whole numbers, such as the mask of a ReLU: the bound stays 0."""
+    beside: bool = False
+    """They stand beside a tensor that is kept: none of their own are saved."""
+    padded: int = 0
+    """Numbers with those that fill up whole tiles, which are compressed with them."""
 
 
 class Frame(Handle):
@@ -176,12 +182,14 @@ class Compiled(Served):
         error: float = 0.0,
         bits: SupportsIndex = 0,
         refresh: SupportsIndex = 0,
+        masks: bool = False,
         weights_of: Compiled | None = None,
     ) -> None:
         graph = network if isinstance(network, Graph) else network.graph
         options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect, seed=whole(seed, "seed", U64), kernels=kernels)
         options.members, options.shared = whole(members, "members"), shared
         options.error, options.bits, options.refresh = real(error, "error"), whole(bits, "bits"), whole(refresh, "refresh")
+        options.masks = masks
         options.weights_of = None if weights_of is None else weights_of._raw
         raw = ctypes.c_void_p()
         graph.check()
@@ -260,7 +268,7 @@ class Compiled(Served):
         with contextlib.suppress(NotFoundError):
             while True:
                 self._connection.call(lib.ct_network_kept, self._raw, len(found), ctypes.byref(raw))
-                found.append(Kept(_text(raw.tensor), raw.values, raw.bytes, raw.bound))
+                found.append(Kept(_text(raw.tensor), raw.values, raw.bytes, raw.bound, raw.exact, raw.beside, raw.padded))
         return found
 
     def keep_within(self, index: SupportsIndex, bound: SupportsIndex) -> None:
@@ -421,12 +429,14 @@ class Compiled(Served):
     def run(
         self,
         inputs: Mapping[str, Array] | None = None,
-        wanted: Iterable[Tensor | str] | None = None,
+        wanted: Iterable[Tensor | str] | Tensor | None = None,
         *,
         step: SupportsIndex = 0,
         queue: Queue | str = Queue.TRAINING,
     ) -> dict[str, F32]:
-        """Runs the network once: its outputs (or what is wanted) by name. step counts runs from 0: schedules and Adam go by it."""
+        """Runs the network once: its outputs (or what is wanted, one or several) by name. step counts runs from 0: schedules and Adam go by it."""
+        if isinstance(wanted, (str, Tensor)):
+            wanted = [wanted]
         self.write(inputs or {})
         self._connection.call(lib.ct_network_run, self._raw, queue_of(queue), whole(step, "step", U64))
         names = self.graph.by_role(Role.OUTPUT) if wanted is None else [self._tensor(name).name for name in wanted]

@@ -418,8 +418,10 @@ class Graph:
         count = self._call(lib.ct_graph_order, address(numbers), len(numbers))
         return [int(n) for n in numbers[:count]]
 
-    def gradients(self, loss: Tensor | str, wanted: Iterable[Tensor | str] | None = None) -> None:
+    def gradients(self, loss: Tensor | str, wanted: Iterable[Tensor | str] | Tensor | None = None) -> None:
         """Adds nodes that compute the gradients of loss, a scalar, by the tensors wanted, or by all weights."""
+        if isinstance(wanted, (str, Tensor)):
+            wanted = [wanted]
         numbers = None if wanted is None else [self._number(t) for t in wanted]
         raw = None if numbers is None else (ctypes.c_int * max(len(numbers), 1))(*numbers)
         self._call(lib.ct_graph_gradients, self._number(loss), raw, len(numbers or ()))
@@ -544,7 +546,7 @@ class Graph:
     def run(
         self,
         values: Mapping[str, Array],
-        wanted: Iterable[Tensor | str] | None = None,
+        wanted: Iterable[Tensor | str] | Tensor | None = None,
         *,
         seed: int = 0,
         step: int = 0,
@@ -552,10 +554,12 @@ class Graph:
     ) -> dict[str, F64]:
         """Computes a checked graph in double precision on the host, by the definitions of its operators.
 
-        values: of all tensors that come from outside, by name, each of the tensor's shape. wanted: what to return, all outputs if it is
+        values: of all tensors that come from outside, by name, each of the tensor's shape. wanted: what to return, one or several, all outputs if it is
         None. seed, step: what dropout is a function of; schedules count by step. update: also returns what weights and states are after
         the run. Raises :class:`NoSpaceError`: it needs more than 2^28 numbers at once or 2^36 products.
         """
+        if isinstance(wanted, (str, Tensor)):
+            wanted = [wanted]
         names = [self[t].name if isinstance(t, str) else t.name for t in (self.by_role(Role.OUTPUT) if wanted is None else wanted)]
         arrays: dict[str, F64] = {}
         for name, value in values.items():

@@ -364,6 +364,8 @@ class Model(Served):
         server read the live weights, :class:`TimeoutError`, :class:`JobError`.
         """
         rows = self.info.batch
+        if not rows:
+            raise ArgumentError("the model has not been prepared for training: training() does that")
         data = floats(x, "x", (rows, self.widths[0]))
         wanted = labels(classes, "classes", rows)
         loss = ctypes.c_float()

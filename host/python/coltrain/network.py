@@ -148,7 +148,7 @@ class Network:
             new[name] = array
         self.values |= new
 
-    def run(self, inputs: Mapping[str, Array], wanted: Iterable[Tensor | str] | None = None) -> dict[str, F64]:
+    def run(self, inputs: Mapping[str, Array], wanted: Iterable[Tensor | str] | Tensor | None = None) -> dict[str, F64]:
         """The outputs (or what is wanted) in double precision, by :meth:`Graph.run`."""
         return self.graph.run({**self.values, **inputs}, wanted)
 

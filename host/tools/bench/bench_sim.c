@@ -121,7 +121,7 @@ static int run_all(const struct options *o) {
           "CPU s", "cycles/s", "cycles/CPU s");
   int status = 0;
   if (!bench_exists("sim:", why, sizeof why))
-    status = cli_fail("cannot open the device sim:: %s", why);
+    status = cli_fail("cannot open the device \"sim:\": %s", why);
   else
     status = run_device(o, "sim:", list);
   if (!status && !cli_stopped()) {

@@ -86,7 +86,7 @@ int cli_open(const char *uri, ct_device **dev) {
   const struct ct_options options = {.why = why, .why_size = sizeof why};
   const int rc = ct_open_with(uri, &options, dev);
   if (rc >= 0) return 0;
-  return cli_fail("cannot open the device %s: %s", uri, *why ? why : ct_strerror(rc));
+  return cli_fail("cannot open the device \"%s\": %s", uri, *why ? why : ct_strerror(rc));
 }
 
 int cli_counter_index(const char *name) {

@@ -58,6 +58,10 @@ static int set_up(struct colocate *c) {
 
 int colocate_open(struct colocate *c, struct colocate_options *o) {
   *c = (struct colocate){.o = o, .l = &o->learn, .give_up = CT_NO_CYCLE};
+  if (o->learn.keep.format == CT_FORMAT_COMPRESSED)
+    return cli_fail(
+        "colocate trains two networks on a device, which has pages for what one keeps compressed: "
+        "--keep hbfp8 or recompute");
   if (learn_open(&o->learn, &c->ds) || load_open(&c->load, o->learn.device, o->learn.json))
     return 1;
   live_open(&c->live, "colocate", o->learn.device, c->load.dev);

@@ -104,6 +104,7 @@ static int network(const struct options *o, ct_device *dev) {
   struct ct_npy in = {0, 0, NULL};
   char why[CT_NPY_WHY];
   how.data = o->data;
+  how.answers = true;
   int status = learner_load(&l, &how, dev, o->model, &past);
   if (!status && o->data) {
     status = network_data(&l, &how, &ds);

@@ -34,18 +34,19 @@ static const char *const formats[] = {
     [CT_FORMAT_HBFP6] = "hbfp6",         [CT_FORMAT_HBFP4] = "hbfp4",
     [CT_FORMAT_RECOMPUTE] = "recompute", [CT_FORMAT_COMPRESSED] = "compressed"};
 
-/* ":ERROR", ":ERROR:BITS" or nothing behind "compressed". */
+/* Behind "compressed": ":ERROR", ":ERROR:BITS" or nothing, and ":mask" or nothing. */
 static bool take_error(const char *arg, struct asked_keep *keep) {
   char *end;
   keep->error = KEEP_ERROR;
-  if (!*arg) return true;
+  keep->masks = !strcmp(arg, ":mask");
+  if (!*arg || keep->masks) return true;
   if (*arg != ':') return false;
   keep->error = strtod(arg + 1, &end);
   if (end == arg + 1 || !(keep->error >= 0 && keep->error <= 1)) return false;
-  if (!*end) return true;
-  if (*end != ':' || end[1] < '1' || end[1] > '9') return false;
-  keep->bits = (uint32_t)strtoul(end + 1, &end, 10);
-  return !*end && keep->bits <= CT_KEPT_BITS;
+  if (*end == ':' && end[1] >= '1' && end[1] <= '9')
+    keep->bits = (uint32_t)strtoul(end + 1, &end, 10);
+  keep->masks = !strcmp(end, ":mask");
+  return (!*end || keep->masks) && keep->bits <= CT_KEPT_BITS;
 }
 
 struct asked_keep asked_take_keep(const char *arg, const struct argp_state *state) {
@@ -56,8 +57,8 @@ struct asked_keep asked_take_keep(const char *arg, const struct argp_state *stat
   for (size_t f = 0; f < sizeof formats / sizeof *formats; ++f)
     if (!strcmp(arg, formats[f])) return (struct asked_keep){.format = (enum ct_format)f};
   argp_error(state,
-             "--keep: fp32, hbfp8, hbfp6, hbfp4, recompute or compressed:ERROR:BITS (0..1, 1..%d), "
-             "not %s",
+             "--keep: fp32, hbfp8, hbfp6, hbfp4, recompute or compressed:ERROR:BITS:mask (0..1, "
+             "1..%d), not %s",
              CT_KEPT_BITS, arg);
   return keep;
 }
@@ -65,6 +66,7 @@ struct asked_keep asked_take_keep(const char *arg, const struct argp_state *stat
 void asked_keep_options(const struct asked_keep *keep, struct ct_network_options *options) {
   options->error = keep->error;
   options->bits = keep->bits;
+  options->masks = keep->masks;
 }
 
 const char *asked_format_name(enum ct_format format) {
@@ -87,11 +89,6 @@ static int describe(struct asked *a) {
 }
 
 static int load(struct asked *a) {
-  if (!learn_holds_network(a->model))
-    return cli_fail(
-        "%s holds no network of layers: those are written by train --save, and a "
-        "perceptron is given by its widths",
-        a->model);
   const int rc = ct_network_load(a->dev, a->model, NULL, &a->file);
   if (rc < 0) return cli_fail_device(a->dev, rc, "the network cannot be loaded");
   a->graph = ct_network_graph(a->file);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "asked.h"
 #include "coltrain/network.h"
@@ -217,9 +218,10 @@ static json_t *kept_json(const struct study *s) {
   json_t *all = json_array();
   for (size_t i = 0; !ct_network_kept(s->net, i, &k); ++i)
     json_array_append_new(
-        all, json_pack("{s:s, s:I, s:I, s:i, s:o}", "tensor", k.tensor, "values",
+        all, json_pack("{s:s, s:I, s:I, s:i, s:b, s:b, s:o}", "tensor", k.tensor, "values",
                        (json_int_t)k.values, "bytes", (json_int_t)k.bytes, "bound", (int)k.bound,
-                       "bits", cli_json_number(bits_of(&k))));
+                       "exact", (int)k.exact, "beside", (int)k.beside, "bits",
+                       cli_json_number(bits_of(&k))));
   return all;
 }
 
@@ -227,9 +229,13 @@ static void print_kept(FILE *to, const struct study *s) {
   struct ct_network_kept k, all = {.values = 0};
   struct ct_network_info info;
   for (size_t i = 0; !ct_network_kept(s->net, i, &k); ++i) {
-    fprintf(to, "%s %-24.24s %10" PRIu64 " numbers, %5.2f bits each, K %u\n",
-            i ? "               " : "kept compressed", k.tensor, k.values, bits_of(&k), k.bound);
-    all.values += k.values;
+    fprintf(to, "%s %-24.24s %10" PRIu64 " numbers, %5.2f bits each, ",
+            i ? "               " : "kept compressed", k.tensor, k.values, bits_of(&k));
+    if (k.exact)
+      fprintf(to, "exact\n");
+    else
+      fprintf(to, "K %u\n", k.bound);
+    if (!k.beside) all.values += k.values;
     all.bytes += k.bytes;
   }
   if (all.values && !ct_network_info(s->net, &info))
@@ -239,17 +245,28 @@ static void print_kept(FILE *to, const struct study *s) {
             bits_of(&all), info.pages / 1024, info.pages_most / 1024);
 }
 
+/* Columns of the longest name: several layers begin alike. */
+static int widest_name(const struct study *s) {
+  size_t most = strlen("layer");
+  for (size_t i = 0; i < ct_network_stages(s->net); ++i) {
+    const struct ct_network_stage g = stage_at(s, i);
+    if (strlen(g.node) > most) most = strlen(g.node);
+  }
+  return (int)most;
+}
+
 static json_t *tell(const struct study *s, FILE *to) {
   struct cost total = {.known = true, .estimated = true, .bounded = true};
   json_t *layers = json_array();
-  fprintf(to, "%-20s %-21s %-9s %12s %11s %11s %6s %10s %s\n", "layer", "kernel", "pass", "MACs",
-          "expected", "cycles", "use", "bytes", "bound by");
+  const int width = widest_name(s);
+  fprintf(to, "%-*s %-21s %-9s %12s %11s %11s %6s %10s %s\n", width, "layer", "kernel", "pass",
+          "MACs", "expected", "cycles", "use", "bytes", "bound by");
   for (size_t i = 0; i < ct_network_stages(s->net); ++i) {
     const struct ct_network_stage g = stage_at(s, i);
     struct cost c = {.known = true, .estimated = true, .bounded = true};
     add(&c, &g);
     if (!g.once) add(&total, &g);
-    fprintf(to, "%-20.20s %-21.21s %-9s", g.node, g.op, pass_of(&g));
+    fprintf(to, "%-*s %-21.21s %-9s", width, g.node, g.op, pass_of(&g));
     print_cost(to, s, &c);
     fprintf(to, " %s\n", g.bound);
     json_t *one = cost_json(s, &c);
@@ -259,7 +276,7 @@ static json_t *tell(const struct study *s, FILE *to) {
     json_object_set_new(one, "bound", json_string(g.bound));
     json_array_append_new(layers, one);
   }
-  fprintf(to, "%-20s %-21s %-9s", "total", "", "");
+  fprintf(to, "%-*s %-21s %-9s", width, "total", "", "");
   print_cost(to, s, &total);
   fputc('\n', to);
   print_beside(to, s, &total);

@@ -24,6 +24,7 @@ struct learn {
   float lr, momentum, weight_decay; /* below 0: not given */
   uint64_t seed;
   bool seed_given;
+  bool answers; /* alone: a network needs neither loss nor updates */
   size_t samples;
 };
 

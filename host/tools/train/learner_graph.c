@@ -41,8 +41,10 @@ static int find(const struct learner *l, ct_graph *g, const char *name, size_t *
 
 static int find_all(struct learner *l, ct_graph *trained, ct_graph *answers) {
   size_t one = 1;
-  return find(l, trained, "x", &l->features, &l->x) || find(l, trained, "y", &l->classes, &l->y) ||
-         find(l, trained, "loss", &one, &l->loss) ||
+  const bool trains = !l->learn->answers;
+  return find(l, trained, "x", &l->features, &l->x) ||
+         (trains && find(l, trained, "y", &l->classes, &l->y)) ||
+         (trains && find(l, trained, "loss", &one, &l->loss)) ||
          find(l, answers, "x", &l->features, &l->asked) ||
          find(l, answers, "logits", &l->classes, &l->logits);
 }
@@ -108,21 +110,36 @@ static int check_file(struct learner *l) {
   const struct learn *how = l->learn;
   struct ct_network_info info;
   if (how->lr >= 0 || how->momentum >= 0 || how->weight_decay >= 0 || how->accumulate ||
-      how->keep.format || how->memory)
+      (how->keep.format && how->keep.format != CT_FORMAT_COMPRESSED) || how->memory)
     return cli_fail(
         "%s says itself how it is trained; leave --lr, --momentum, --weight-decay, --accumulate, "
         "--keep and --memory out",
         how->model);
   if (fail_device(l, ct_network_info(l->steps, &info))) return 1;
   l->accumulate = info.accumulate;
-  if (info.changes) return 0;
+  if (info.changes || how->answers) return 0;
   return cli_fail("%s holds a network without updates: it cannot be trained", how->model);
 }
 
+/* A file has the tensors that are kept compressed, not the error that this may cost: without it
+ * training would go on as if there were none. */
+static int check_kept(const struct learner *l) {
+  struct ct_network_kept k;
+  const bool kept = !ct_network_kept(l->steps, 0, &k), given = l->learn->keep.format;
+  if (l->learn->answers || kept == given) return 0;
+  if (given) return cli_fail("%s keeps nothing compressed; leave --keep out", l->learn->model);
+  return cli_fail(
+      "%s keeps activations compressed, but a file does not say what error that may cost: give "
+      "--keep compressed:ERROR again",
+      l->learn->model);
+}
+
 static int load_file(struct learner *l) {
-  const int rc = ct_network_load(l->dev, l->learn->model, NULL, &l->steps);
+  struct ct_network_options options = {.mantissa = 0};
+  asked_keep_options(&l->learn->keep, &options);
+  const int rc = ct_network_load(l->dev, l->learn->model, &options, &l->steps);
   if (rc < 0) return cli_fail_device(l->dev, rc, "the network cannot be loaded");
-  return check_file(l) || batch_of(l, ct_network_graph(l->steps));
+  return check_file(l) || check_kept(l) || batch_of(l, ct_network_graph(l->steps));
 }
 
 static int open_file(struct learner *l, bool trains) {

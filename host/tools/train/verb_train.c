@@ -120,8 +120,10 @@ static int run_epoch(struct train *t, uint64_t epoch) {
   t->accuracy = (double)right / (double)t->trainer.data.test.count;
   json_array_append_new(t->epochs, json_pack("{s:I, s:f, s:f}", "epoch", (json_int_t)epoch + 1,
                                              "loss", mean, "test_accuracy", t->accuracy));
-  ct_progress_clear(&t->load.progress);
-  fprintf(t->load.text, "epoch %" PRIu64 "/%" PRIu64 "  loss %.4f  test accuracy %.2f %%\n",
+  ct_progress_drop(&t->load.progress); /* the line says more */
+  fprintf(t->load.text,
+          fabs(mean) < 1000 ? "epoch %" PRIu64 "/%" PRIu64 "  loss %.4f  test accuracy %.2f %%\n"
+                            : "epoch %" PRIu64 "/%" PRIu64 "  loss %.3g  test accuracy %.2f %%\n",
           epoch + 1, t->l->epochs, mean, 100 * t->accuracy);
   fflush(t->load.text);
   return 0;
@@ -234,9 +236,9 @@ static int run(struct train *t, struct learn *l, const char *from) {
   if (learn_open(l, &t->trainer.data)) return 1;
   if (from && l->epochs <= t->first_epoch)
     return cli_fail("%s has been trained for %" PRIu64
-                    " epochs; give --epochs a larger number "
+                    " epoch%s; give --epochs a larger number "
                     "than that to go on",
-                    from, t->first_epoch);
+                    from, t->first_epoch, t->first_epoch == 1 ? "" : "s");
   if (from ? learner_resume(&t->trainer.learner, &t->trainer.data)
            : learner_open(&t->trainer.learner, l, &t->trainer.data, t->load.dev, true))
     return 1;

@@ -77,6 +77,10 @@ def graph_of(setup: Setup) -> coltrain.Graph:
     return g.check()
 
 
+def compiled(device: coltrain.Device, setup: Setup, error: float = 0.0) -> coltrain.Compiled:
+    return device.compile(graph_of(setup), error=error, masks=WAYS[setup.keep].masks)
+
+
 def feed_of(graph: coltrain.Graph, x: F32, y: npt.NDArray[np.uint32]) -> dict[str, F32]:
     return {"x": x.reshape(graph["x"].shape), "y": np.eye(CLASSES, dtype=np.float32)[y]}
 
@@ -136,7 +140,7 @@ def two_bits_error(setup: Setup, values: dict[str, F32], x: F32, y: npt.NDArray[
 
 def gradients_of(setup: Setup, state: dict[str, F32], bounds: list[int], feed: dict[str, F32]) -> dict[str, F64]:
     """Momenta after one more step: those of two such steps differ as their gradients do."""
-    with coltrain.open("emu:") as device, device.compile(graph_of(setup)) as network:
+    with coltrain.open("emu:") as device, compiled(device, setup) as network:
         network.write(state)
         for i, bound in enumerate(bounds):
             network.keep_within(i, bound)
@@ -186,7 +190,7 @@ def most(rows: list[dict[str, Any]], own: bool) -> float | None:
 
 def step_of(setup: Setup, state: dict[str, F32], bounds: list[int], feed: dict[str, F32]) -> dict[str, Any]:
     """One step as it is at the end of training, on a device that has made no other."""
-    with coltrain.open(setup.device) as device, device.compile(graph_of(setup)) as network:
+    with coltrain.open(setup.device) as device, compiled(device, setup) as network:
         network.write(state)
         for i, bound in enumerate(bounds):
             network.keep_within(i, bound)
@@ -201,11 +205,11 @@ def step_of(setup: Setup, state: dict[str, F32], bounds: list[int], feed: dict[s
             "run_bytes": info.run_bytes,
             "pages_bytes": info.pages_most,
             "peak_bytes": info.run_bytes + info.pages_most,
-            "kept_values": sum(k.values for k in kept),
-            "kept_bytes": info.pages_most + sum(-(-k.values // INDEX_VALUES) * UNIT for k in kept),
+            "kept_values": sum(k.values for k in kept if not k.beside),
+            "kept_bytes": info.pages_most + sum(-(-k.padded // INDEX_VALUES) * UNIT for k in kept),
             "dram_bytes": UNIT * beats,
             "cycles": sum(taken) if clock else None,
-            "kept": [{"tensor": k.tensor, "values": k.values, "bytes": k.bytes, "bound": k.bound} for k in kept],
+            "kept": [{"tensor": k.tensor, "values": k.values, "bytes": k.bytes, "bound": k.bound, "exact": k.exact, "beside": k.beside} for k in kept],
         }
 
 
@@ -214,7 +218,7 @@ def measure(setup: Setup) -> dict[str, Any]:
     way, graph = WAYS[setup.keep], graph_of(setup)
     losses: list[float] = []
     feed: dict[str, F32] = {}
-    with coltrain.open("emu:") as device, device.compile(graph, error=way.error) as network:
+    with coltrain.open("emu:") as device, compiled(device, setup, way.error) as network:
         network.draw(setup.seed)
         for step, (x, y) in enumerate(samples(setup, data)):
             feed = feed_of(graph, x, y)

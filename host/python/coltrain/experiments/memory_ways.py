@@ -34,6 +34,8 @@ class Way:
     bits: float = 32.0
     """Of a number, if that is always the same."""
     error: float = 0.0
+    masks: bool = False
+    """A bit a number beside it says what ReLUs let through."""
 
 
 WAYS = {
@@ -45,4 +47,6 @@ WAYS = {
     "actnn2": Way("groups of 2 bits (ActNN), by the host", "", 2 + 2 * 16 / GROUP),
     "s=0.01": Way("compressed, s = 0.01", "compressed", 0.0, 0.01),
     "s=0.1": Way("compressed, s = 0.1", "compressed", 0.0, 0.1),
+    "s=0.01-mask": Way("compressed, s = 0.01, with masks", "compressed", 0.0, 0.01, True),
+    "s=0.1-mask": Way("compressed, s = 0.1, with masks", "compressed", 0.0, 0.1, True),
 }

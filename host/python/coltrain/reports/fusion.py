@@ -24,6 +24,8 @@ def curves(figure: Any, rows: list[Json]) -> None:
     ax = charts.axes(figure, "members", "models x steps in a million cycles")
     members = [r["members"] for r in rows]
     for name, (colour, label, dashes) in LINES.items():
+        if name == "models_steps_per_mcycle" and not any(r["both_queues"] for r in rows):
+            continue  # it would be the line of one queue
         ax.plot(members, [r[name] for r in rows], color=charts.COLOURS[colour], label=label, linestyle=dashes, marker="o", markersize=4)
     ax.set_xscale("log", base=2)
     ax.set_xticks(members, [str(m) for m in members])

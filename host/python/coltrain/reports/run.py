@@ -273,7 +273,9 @@ class Run:
                 ax.annotate(
                     f"v{version}",
                     (x, 1),
+                    (3, 0),
                     xycoords=("data", "axes fraction"),
+                    textcoords="offset points",  # beside its line
                     ha="left",
                     va="top",
                     fontsize=11,
