@@ -134,19 +134,87 @@ ecp5_bounded() {
   ended=0
   timeout -k 10 "$limit" "$@" >"$log" 2>&1 || ended=$?
   if [ "$ended" -eq 124 ]; then
-    echo "stopped after $limit seconds (LIMIT allows more): it has not found a way for every wire" | tee -a "$log" >&2
+    echo "stopped after $limit seconds (LIMIT allows more)" | tee -a "$log" >&2
   fi
   return "$ended"
 }
 
+# ecp5_rounds LOG: "ROUND LEAST AT": the last round of router2, the fewest wires that two nets have, and the round that had so few.
+ecp5_rounds() {
+  awk '/ iter=[0-9]+ wires=/ {
+    split($2, round, "="); split($4, over, "=")
+    if (at == "" || over[2] + 0 < least) { least = over[2] + 0; at = round[2] }
+    last = round[2]
+  }
+  END { if (at != "") print last, least, at }' "$1"
+}
+
+# ecp5_try LOG COMMAND...: as ecp5_bounded, but ended, too, when $stall rounds of router2 have brought no fewer conflicts than there were before: from then on
+# they only grow, and the rounds get longer. Looks every $poll seconds.
+ecp5_try() {
+  log=$1
+  shift
+  : >"$log"
+  timeout -k 10 "$limit" "$@" >>"$log" 2>&1 &
+  try=$!
+  trap 'kill "$try" 2>/dev/null; exit 1' INT TERM
+  stalled=
+  while kill -0 "$try" 2>/dev/null; do
+    sleep "$poll"
+    # shellcheck disable=SC2046  # three numbers, or nothing
+    set -- $(ecp5_rounds "$log")
+    if [ $# -eq 3 ] && [ $(($1 - $3)) -ge "$stall" ]; then
+      stalled=1
+      kill "$try" 2>/dev/null || :
+      break
+    fi
+  done
+  ended=0
+  wait "$try" || ended=$?
+  trap - INT TERM
+  if [ -n "$stalled" ] && [ "$ended" -ne 0 ]; then echo "stopped: $stall rounds without fewer conflicts (STALL allows more)" >>"$log"; fi
+  if [ "$ended" -eq 124 ]; then echo "stopped after $limit seconds (LIMIT allows more)" >>"$log"; fi
+  return "$ended"
+}
+
+# Ways to weigh conflicts (scripts/router-weights), in the order in which they are tried. WAYS names others.
+ECP5_WAYS="4.5:0.45:1 5:0.4:0.2"
+
+# ecp5_ways DIR TOP PLACED.json ARGUMENT...: nextpnr's places for all cells once (DIR/TOP.kept.json), then routes by one way after the other until one does it:
+# to try again costs no new placement. A line for each try goes to DIR/tries.txt and to stderr, its log is DIR/pnr.log.
+ecp5_ways() {
+  dir=$1 top=$2 json=$3
+  shift 3
+  ecp5_bounded "$dir/place2.log" "$nextpnr" "$@" --no-route --json "$json" --write "$dir/$top.kept.json" || return 1
+  # The clocks that packing found are not in what nextpnr writes.
+  sed -n "s/.*Max frequency for clock *'\([^']*\)'.* at \([0-9.]*\) MHz).*/FREQUENCY NET \"\1\" \2 MHZ;/p" "$dir/place2.log" | sort -u >"$dir/clocks.lpf"
+  : >"$dir/tries.txt"
+  for way in ${WAYS:-$ECP5_WAYS}; do
+    "$python" scripts/router-weights "$way" "$dir/$top.kept.json" "$dir/$top.way.json" || return 1
+    routed=no
+    ecp5_try "$dir/pnr.log" "$nextpnr" "$@" --lpf "$dir/clocks.lpf" --no-pack --no-place ${ECP5_CONFIG:+--textcfg "$ECP5_CONFIG"} \
+      --json "$dir/$top.way.json" --report "$dir/report.json" && routed=yes
+    rm -f "$dir/$top.way.json"
+    ecp5_rounds "$dir/pnr.log" | {
+      read -r rounds least at || :
+      echo "weights $way: ${rounds:-0} rounds, fewest conflicts ${least:-?} in round ${at:-?}, routed: $routed"
+    } | tee -a "$dir/tries.txt" >&2
+    [ $routed = no ] || return 0
+    cp "$dir/pnr.log" "$dir/pnr-$way.log"
+  done
+  return 1
+}
+
 # ecp5_route DIR TOP DEVICE ARGUMENT...: nextpnr, with DIR/pnr.log and DIR/report.json. Slow paths do not make it fail: who asks, reads the report.
 # On an LFE5U-85F (FLOORPLAN=0: not there, either) it places twice: multipliers and block RAMs get places to begin with, then all is placed, then these
-# get better ones (scripts/floorplan), then all is placed again, and routed. PLACER, ROUTER: other ones of nextpnr's. ECP5_CONFIG: the file for ecppack.
-# LIMIT: the most seconds of one run of nextpnr's (three hours): a router that finds no way may go on for days.
+# get better ones (scripts/floorplan), then all is placed again, and routed: a board (ECP5_CONFIG) by the ways above, anything else by the first of them.
+# PLACER, ROUTER: other ones of nextpnr's. ECP5_CONFIG: the file for ecppack. LIMIT: the most seconds of one run of nextpnr's (three hours): a router
+# that finds no way may go on for days. STALL: the rounds that router2 has for fewer conflicts (25).
 ecp5_route() {
   nextpnr=$(ecp5_nextpnr) || return 1
   dir=$1 top=$2 device=$3 json=$1/$2.json
   limit=${LIMIT:-10800}
+  stall=${STALL:-25} poll=${ECP5_POLL:-5}
   shift 3
   set -- "--$device" --package CABGA381 --timing-allow-fail "$@"
   if [ "$device" = 85k ] && [ "${FLOORPLAN:-1}" != 0 ]; then
@@ -159,6 +227,12 @@ ecp5_route() {
     ecp5_bounded "$dir/place.log" "$nextpnr" "$@" --no-tmdriv $no_route --json "$dir/$top.begin.json" --write "$dir/$top.first.json" || return 1
     json=$dir/$top.placed.json
     "$python" scripts/floorplan --improve "$dir/$top.first.json" "$dir/$top.begin.json" "$json" || return 1
+    if [ -n "${ECP5_CONFIG:-}" ] && [ -n "$no_route" ]; then
+      ecp5_ways "$dir" "$top" "$json" "$@"
+      return
+    fi
+    "$python" scripts/router-weights "${ECP5_WAYS%% *}" "$json" "$dir/$top.begin.json" || return 1
+    json=$dir/$top.begin.json
   else
     set -- "$@" ${PLACER:+--placer "$PLACER"} ${ROUTER:+--router "$ROUTER"}
   fi

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ecp5_ways of scripts/ecp5.sh with a made-up nextpnr: all cells are placed once, ways to route are tried in turn, one that no longer gets anywhere is ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+# Places, or routes as the first weight says: 1 ends well, 2 has more conflicts in each round for ever, 3 ends with an error at once, 4 says
+# nothing. A call a line in calls.txt.
+NEXTPNR = """#!/usr/bin/python3
+import json, sys, time
+given = dict(zip(sys.argv, sys.argv[1:] + [""]))
+with open(given["--json"]) as source:
+    design = json.load(source)
+with open("calls.txt", "a") as calls:
+    print("place" if "--write" in given else "route", file=calls)
+if "--write" in given:
+    with open(given["--write"], "w") as target:
+        json.dump(design, target)
+    print("Info: Max frequency for clock '$glbnet$clk': 36.13 MHz (FAIL at 40.00 MHz)")
+    sys.exit()
+assert "FREQUENCY NET \\"$glbnet$clk\\" 40.00 MHZ;" in open(given["--lpf"]).read(), "the clocks are lost"
+assert "--no-place" in given and "--no-pack" in given
+first = design["modules"]["top"]["settings"]["router2/initCurrCongWeight"]
+if first == "3":
+    sys.exit("ERROR: no")
+if first == "4":
+    time.sleep(100)
+for i in range(1, 1000):
+    over = 10 - i if first == "1" else 100 + i
+    print(f"Info:     iter={i} wires=5000 overused={over} overuse={over} archfail=NA", flush=True)
+    if over == 0:
+        open(given["--report"], "w").write("{}")
+        sys.exit()
+    time.sleep(0.02 if first == "2" else 0)
+"""
+
+
+def tries(folder: Path, ways: str, limit: int = 60) -> tuple[int, list[str], list[str]]:
+    """The exit status, what was called, and a line for each try."""
+    (folder / "top.json").write_text(json.dumps({"modules": {"top": {"cells": {"a": {}}}}}))
+    tool = folder / "nextpnr"
+    tool.write_text(NEXTPNR)
+    tool.chmod(0o755)
+    script = f'. {TOP}/scripts/ecp5.sh; nextpnr={tool} python=python3 limit={limit} stall=10 poll=0.1; cd {TOP}; calls="{folder}"; cd "$calls"; '
+    script += f"mkdir scripts; ln -s {TOP}/scripts/router-weights scripts/; ecp5_ways . top top.json --seed 1"
+    done = subprocess.run(["sh", "-c", script], cwd=folder, env={**os.environ, "WAYS": ways}, capture_output=True, text=True, timeout=120, check=False)
+    print(done.stderr)
+    return done.returncode, (folder / "calls.txt").read_text().split(), (folder / "tries.txt").read_text().splitlines()
+
+
+def test_the_second_way_routes_what_was_placed_once(tmp_path: Path) -> None:
+    began = time.monotonic()
+    status, calls, lines = tries(tmp_path, "2:0.5:1 1:0.25:0.5 2:0:1")
+    assert status == 0
+    assert calls == ["place", "route", "route"]
+    assert lines[0].startswith("weights 2:0.5:1: ") and lines[0].endswith("fewest conflicts 101 in round 1, routed: no")
+    assert lines[1:] == ["weights 1:0.25:0.5: 10 rounds, fewest conflicts 0 in round 10, routed: yes"]
+    assert time.monotonic() - began < 15, "the first try was not ended early"
+    assert "10 rounds without fewer conflicts" in (tmp_path / "pnr-2:0.5:1.log").read_text()
+    assert "overused=0 " in (tmp_path / "pnr.log").read_text()
+
+
+def test_no_way_routes(tmp_path: Path) -> None:
+    status, calls, lines = tries(tmp_path, "3:0:0 2:0:1")
+    assert status != 0
+    assert calls == ["place", "route", "route"]
+    assert [line.endswith("routed: no") for line in lines] == [True, True]
+
+
+def test_a_try_has_a_limit(tmp_path: Path) -> None:
+    status, _, lines = tries(tmp_path, "4:0:1 1:0:1", limit=5)
+    assert status == 0
+    assert lines[0] == "weights 4:0:1: 0 rounds, fewest conflicts ? in round ?, routed: no"
+    assert "stopped after 5 seconds" in (tmp_path / "pnr-4:0:1.log").read_text()
+
+
+@pytest.mark.parametrize("wrong", ["1:2", "a:b:c", "1:-1:0"])
+def test_weights_are_three_numbers(tmp_path: Path, wrong: str) -> None:
+    (tmp_path / "in.json").write_text("{}")
+    command: list[str | Path] = [TOP / "scripts/router-weights", wrong, tmp_path / "in.json", tmp_path / "out.json"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 2
