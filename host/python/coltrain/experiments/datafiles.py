@@ -184,13 +184,6 @@ def speed(s: Json) -> Iterable[DataFile]:
     yield DataFile("speed", 2, " ".join([columns, *ratios, "pytorch"]), [flat(r, "of_pytorch", "of_pytorch_openblas") for r in s["rows"]])
 
 
-def memory(s: Json) -> Iterable[DataFile]:
-    figures = "bits_per_value:.2f ratio_fp32:.2f peak_bytes:.0f reserved_bytes:.0f run_bytes:.0f pages_bytes:.0f dram_bytes:.0f cycles:.0f"
-    rest = "accuracy:.4f relative_error:.4g deviation_own:.2f deviation_others:.2f"
-    rows = [r | {"images": s["run"]["images"]} for r in s["rows"]]
-    yield DataFile("memory", 2, f"net keep images seeds steps {figures} {rest}", rows)
-
-
 def fusion(s: Json) -> Iterable[DataFile]:
     rates = "models_steps_per_mcycle:.4f serial_host:.4f serial_prefetched:.4f interleaved:.4f together:.4f identical"
     rest = "over_host:.3f over_prefetched:.3f together_over_prefetched:.3f both_queues in_a_job busiest busy:.3f busy_together:.3f bytes run_bytes"
@@ -224,7 +217,6 @@ FILES = {
     "utilisation": utilisation,
     "accuracy": accuracy,
     "speed": speed,
-    "memory": memory,
     "fusion": fusion,
     "memory": memory,
 }
