@@ -27,6 +27,15 @@ struct outcome {
   uint64_t stored, pages; /* bytes of groups; in use at most */
 };
 
+/* Pages that are in use still. */
+static uint32_t pages_held(struct net_bed *n) {
+  uint32_t held = 0;
+  if (!n->net->compiled.kepts) return 0;
+  assert_int_equal(ct_reg_read(n->dev, ct_queue_reg(CT_TRAINING, CT_CREG_ARENA_HELD), &held),
+                   CT_OK);
+  return held;
+}
+
 /* Two steps on a device; digest 0: its scratchpad is too small. bound: of all that is kept. */
 static struct outcome two_steps(struct bed *b, const char *uri, enum ct_format format,
                                 uint64_t seed, uint32_t bound) {
@@ -44,6 +53,7 @@ static struct outcome two_steps(struct bed *b, const char *uri, enum ct_format f
   net_run_device(&n, 0);
   net_run_device(&n, 1);
   assert_int_equal(ct_network_info(n.net, &info), CT_OK);
+  assert_true(pages_held(&n) <= 1); /* one that is open to be filled */
   o = (struct outcome){.digest = net_digest(&n),
                        .bytes = info.run_bytes,
                        .kept = n.net->compiled.kepts,
@@ -559,6 +569,93 @@ static void test_groups_are_read(void **state) {
   }
 }
 
+/* The gradient of what has no weight in front is asked for by nobody: the step that would make it
+ * has no program, so it gives no pages back. */
+static void test_reader_without_a_program(void **state) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  (void)state;
+  struct bed b;
+  bed_make(&b);
+  b.update = true;
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(1, 32, 32, 16)),
+            map = BED_ADD(&b, "max_pool", BED_IN(in),
+                          BED_ATTRS({"kernel", 2, {2, 2}}, {"stride", 2, {2, 2}})),
+            rows = BED_ADD(
+                &b, "flatten",
+                BED_IN(BED_ADD(&b, "global_average_pool", BED_IN(normalised(&b, map, 16))))),
+            w = ct_graph_tensor(b.g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                             .shape = SHAPE(CLASSES, 16),
+                                                             .initial = CT_INITIAL_HE}),
+            labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(1, CLASSES)),
+            logits = BED_ADD(&b, "linear", BED_IN(rows, w)),
+            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+  bed_check(&b);
+  const uint64_t exact = two_steps(&b, "emu:", CT_FORMAT_HBFP8, 37, 0).digest;
+  const struct outcome got = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, 37, 0);
+  assert_true(got.digest == exact && got.kept > 0);
+  bed_free(&b);
+}
+
+/* What a program does with the groups of an index. */
+struct use {
+  bool reads, frees;
+};
+
+static struct use use_of(const struct ct_stage *stage, const struct ct_kept *k) {
+  const uint32_t end = k->index.at + ct_pack_units(k->rows, k->cols);
+  struct use use = {false, false};
+  for (size_t j = 0; j < stage->codes.count; ++j)
+    for (size_t i = 0; i < stage->codes.job[j].count; ++i) {
+      const struct ct_cmd *cmd = &stage->codes.job[j].cmd[i];
+      const uint32_t at = CT_GET(cmd, DMA_DRAM);
+      if (CT_GET(cmd, ALL_OP) != CT_OP_LD || !CT_GET(cmd, DMA_COMP) ||
+          CT_GET(cmd, DMA_DRAM_REG) != k->index.reg || at < k->index.at || at >= end)
+        continue;
+      use.reads = true;
+      use.frees = use.frees || CT_GET(cmd, DMA_FREE);
+    }
+  return use;
+}
+
+/* Of all that read the same groups the last one gives their pages back, and no other. Returns how
+ * many read them. */
+static unsigned freed_by_the_last(const struct ct_compiled *c, const struct ct_kept *k) {
+  unsigned readers = 0, freed = 0;
+  struct use last = {false, false};
+  for (size_t i = 0; i < c->stages; ++i) {
+    const struct use use = use_of(&c->stage[i], k);
+    if (!use.reads) continue;
+    ++readers;
+    freed += use.frees;
+    last = use;
+  }
+  assert_true(readers > 0 && freed == 1 && last.frees);
+  return readers;
+}
+
+static void test_the_last_reader_frees(void **state) {
+  (void)state;
+  unsigned most = 0;
+  for (unsigned masks = 0; masks < 2; ++masks) {
+    const struct ct_compile_options options = {
+        .spm_words = 1 << 15, .walks = true, .compress = true, .masks = masks};
+    struct ct_compiled c;
+    struct bed b;
+    whole_units(&b, 5, 16);
+    keep_all(b.g, CT_FORMAT_COMPRESSED);
+    if (ct_compile(b.g, &options, &c)) fail_msg("%s", c.why);
+    assert_true(c.kepts >= 2);
+    for (size_t i = 0; i < c.kepts; ++i) {
+      const unsigned readers = freed_by_the_last(&c, &c.kept[i]);
+      if (readers > most) most = readers;
+    }
+    ct_compiled_free(&c);
+    bed_free(&b);
+  }
+  assert_true(most >= 3);
+}
+
 /* ---- Of one network ---- */
 
 static ct_graph *resnet8(uint32_t batch, enum ct_format format) {
@@ -876,6 +973,8 @@ int main(void) {
                                      cmocka_unit_test(test_follows_what_updates),
                                      cmocka_unit_test(test_follows_all_or_nothing),
                                      cmocka_unit_test(test_groups_are_read),
+                                     cmocka_unit_test(test_reader_without_a_program),
+                                     cmocka_unit_test(test_the_last_reader_frees),
                                      cmocka_unit_test(test_needs_less),
                                      cmocka_unit_test(test_pages),
                                      cmocka_unit_test(test_bounds),
