@@ -597,6 +597,24 @@ static void test_reader_without_a_program(void **state) {
   bed_free(&b);
 }
 
+/* Updates by what each second run makes: gradients are needed in no other, but what is kept in each
+ * is given back. */
+static void test_readers_of_some_runs(void **state) {
+  (void)state;
+  struct bed b;
+  whole_units(&b, 1, 16);
+  for (size_t i = 0; i < b.g->nodes; ++i) {
+    struct ct_gnode *n = b.g->node[i];
+    for (unsigned a = 0; n->op->attrs && n->op->attrs[a].name; ++a)
+      if (!strcmp(n->op->attrs[a].name, "runs")) n->attr[a].value[0] = 2;
+  }
+  bed_check(&b);
+  const uint64_t exact = two_steps(&b, "emu:", CT_FORMAT_HBFP8, 38, 0).digest;
+  const struct outcome got = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, 38, 0);
+  assert_true(got.digest == exact && got.kept > 0);
+  bed_free(&b);
+}
+
 /* What a program does with the groups of an index. */
 struct use {
   bool reads, frees;
@@ -974,6 +992,7 @@ int main(void) {
                                      cmocka_unit_test(test_follows_all_or_nothing),
                                      cmocka_unit_test(test_groups_are_read),
                                      cmocka_unit_test(test_reader_without_a_program),
+                                     cmocka_unit_test(test_readers_of_some_runs),
                                      cmocka_unit_test(test_the_last_reader_frees),
                                      cmocka_unit_test(test_needs_less),
                                      cmocka_unit_test(test_pages),

@@ -569,16 +569,14 @@ static bool *frees_of(struct ct_compiler *c, struct ct_net_step *s, int index) {
   return NULL;
 }
 
-/* The last one that has a program frees, in each run. */
+/* The last one that has a program frees. */
 static void choose_freeing(struct ct_compiler *c, int index) {
   struct ct_net_step *last = NULL;
   for (size_t i = 0; i < c->steps; ++i) {
     struct ct_net_step *s = &c->step[i];
     if (frees_of(c, s, index) && is_needed(c, s) && (!last || s->order >= last->order)) last = s;
   }
-  if (!last) return;
-  *frees_of(c, last, index) = true;
-  last->runs = 1;
+  if (last) *frees_of(c, last, index) = true;
 }
 
 /* What makes something again is far in front of other gradients: it reads groups, or unpacks for
