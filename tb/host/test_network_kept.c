@@ -740,6 +740,43 @@ static void test_the_last_reader_frees(void **state) {
   assert_true(most >= 3);
 }
 
+static int compiles(const struct bed *b, uint32_t words) {
+  const struct ct_compile_options options = {
+      .spm_words = words, .walks = true, .compress = true, .masks = true};
+  struct ct_compiled c;
+  const int err = ct_compile(b->g, &options, &c);
+  if (err && err != CT_ERR_NO_SPACE) fail_msg("%s", c.why);
+  ct_compiled_free(&c);
+  return err;
+}
+
+/* What has room for HBFP8 has room for groups: where they do not fit they are unpacked. The
+ * gradient of what is normalised row by row reads columns beside them. */
+static void test_little_scratchpad(void **state) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  (void)state;
+  struct bed b;
+  bed_make(&b);
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(4, 16, 16, 16)),
+            scale = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(16)),
+            map = BED_ADD(&b, "layer_norm", BED_IN(convolved(&b, in, 16, 16), scale)),
+            last = convolved(&b, map, 16, 16),
+            rows = BED_ADD(&b, "flatten", BED_IN(BED_ADD(&b, "global_average_pool", BED_IN(last)))),
+            w = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(CLASSES, 16)),
+            labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(4, CLASSES)),
+            logits = BED_ADD(&b, "linear", BED_IN(rows, w)),
+            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+  bed_check(&b);
+  for (uint32_t words = 1024; words <= 16384; words += 128) {
+    keep_all(b.g, CT_FORMAT_HBFP8);
+    if (compiles(&b, words)) continue;
+    keep_all(b.g, CT_FORMAT_COMPRESSED);
+    if (compiles(&b, words)) fail_msg("%u words are too few", (unsigned)words);
+  }
+  bed_free(&b);
+}
+
 /* ---- Of one network ---- */
 
 static ct_graph *resnet8(uint32_t batch, enum ct_format format) {
@@ -1061,6 +1098,7 @@ int main(void) {
                                      cmocka_unit_test(test_readers_of_some_runs),
                                      cmocka_unit_test(test_the_last_reader_frees),
                                      cmocka_unit_test(test_mixed_ways),
+                                     cmocka_unit_test(test_little_scratchpad),
                                      cmocka_unit_test(test_needs_less),
                                      cmocka_unit_test(test_pages),
                                      cmocka_unit_test(test_bounds),
