@@ -172,9 +172,21 @@ static struct ct_shape shape_of(struct maker *m, int t) {
   return bed_info(m->b, t).shape;
 }
 
+/* One that leaves lines and columns. */
+static int same_conv(struct maker *m, int x, uint32_t outputs, bool normalised) {
+  const double pad = ct_rng_below(m->rng, 2);
+  const uint32_t k = pad > 0 ? 3 : 1;
+  const bool bias = !normalised && ct_rng_percent(m->rng, 50);
+  const int in[3] = {x, weight(m, SHAPE(outputs, k, k, shape_of(m, x).dim[3]), CT_INITIAL_HE),
+                     bias ? weight(m, SHAPE(outputs), CT_INITIAL_ZEROS) : 0};
+  return BED_ADD(m->b, "conv", .inputs = in, .input_count = 3,
+                 BED_ATTRS({"pad", 4, {pad, pad, pad, pad}}));
+}
+
 /* A normalisation behind it takes out any bias, whose gradient is nothing but rounding. */
 static int conv(struct maker *m, int x, bool normalised) {
   const struct ct_shape s = shape_of(m, x);
+  if (m->shape->whole) return same_conv(m, x, draw(m, m->shape->most_channels), normalised);
   const uint32_t ky = draw(m, s.dim[1] < 5 ? s.dim[1] : 5),
                  kx = draw(m, s.dim[2] < 5 ? s.dim[2] : 5);
   const uint32_t outputs = draw(m, m->shape->most_channels);
@@ -193,6 +205,9 @@ static int pool(struct maker *m, int x) {
   const uint32_t ky = draw(m, s.dim[1] < 3 ? s.dim[1] : 3),
                  kx = draw(m, s.dim[2] < 3 ? s.dim[2] : 3);
   const bool max = !m->shape->smooth && ct_rng_percent(m->rng, 60);
+  if (m->shape->whole)
+    return BED_ADD(m->b, max ? "max_pool" : "average_pool", BED_IN(x),
+                   BED_ATTRS({"kernel", 2, {3, 3}}, {"pad", 4, {1, 1, 1, 1}}));
   return BED_ADD(m->b, max ? "max_pool" : "average_pool", BED_IN(x),
                  BED_ATTRS({"kernel", 2, {ky, kx}}, {"stride", 2, {draw(m, 2), draw(m, 2)}}));
 }
@@ -331,15 +346,15 @@ void net_random(struct bed *b, const struct net_shape *shape, ct_rng *rng) {
   struct maker m = {b, rng, shape, 0};
   const uint32_t images = draw(&m, shape->most_images), classes = 1 + draw(&m, 20);
   bed_make(b);
-  int x = bed_tensor(b, CT_ROLE_INPUT,
-                     SHAPE(images, draw(&m, shape->most_size), draw(&m, shape->most_size),
-                           draw(&m, shape->most_channels)));
+  const uint32_t h = shape->whole ? 16 : draw(&m, shape->most_size),
+                 w = shape->whole ? 16 : draw(&m, shape->most_size);
+  int x = bed_tensor(b, CT_ROLE_INPUT, SHAPE(images, h, w, draw(&m, shape->most_channels)));
   for (uint32_t i = draw(&m, shape->most_layers); i > 0; --i)
     x = layer(&m, x);
   if (ct_rng_percent(rng, 20)) x = BED_ADD(b, "global_average_pool", BED_IN(x));
   x = BED_ADD(b, "flatten", BED_IN(x));
-  const int w = weight(&m, SHAPE(classes, shape_of(&m, x).dim[1]), CT_INITIAL_HE);
-  x = BED_ADD(b, "linear", BED_IN(x, w, weight(&m, SHAPE(classes), CT_INITIAL_ZEROS)));
+  const int last = weight(&m, SHAPE(classes, shape_of(&m, x).dim[1]), CT_INITIAL_HE);
+  x = BED_ADD(b, "linear", BED_IN(x, last, weight(&m, SHAPE(classes), CT_INITIAL_ZEROS)));
   ct_graph_result(b->g, x);
   if (shape->training) {
     const int y = bed_tensor(b, CT_ROLE_LABEL, SHAPE(images, classes));

@@ -42,9 +42,10 @@ uint64_t net_digest(struct net_bed *n);
  * tensors beside each other and parts of them, in the end a linear layer with its loss. smooth: no
  * operator has a kink, and none normalises over a few rows, so that gradients of the device and of
  * the reference can be compared closely. training: with updates, by the gradients of `accumulate`
- * runs (0: one). */
+ * runs (0: one). whole: images of 16 x 16, which convolutions and pooling leave so: pixels are
+ * index units of compressed groups. */
 struct net_shape {
-  bool smooth, training;
+  bool smooth, training, whole;
   uint32_t accumulate;
   uint32_t most_layers, most_channels, most_size, most_images;
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records to compressed groups and back: what comes back is what the codec says, whatever size and
  * window, and no page is left in use. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "coltrain/coltrain.h"
@@ -114,6 +115,154 @@ static void sizes(void **state) {
   kb_close(&a.bed);
 }
 
+/* ---- Groups that other kernels read ---- */
+
+enum { MOST_ROWS = 6 * 256, MOST_COLS = 40, CARRIERS = 1024 };
+
+/* A matrix, its groups, and what is read beside it. */
+struct grouped {
+  struct ct_mat x, groups, other, less;
+};
+
+static struct ct_mat numbers(struct kbed *b, uint32_t rows, uint32_t cols) {
+  const struct ct_mat m =
+      kb_mat(b, rows, cols, ct_rng_percent(&b->rng, 50) ? KB_F32 : KB_ROWS, false);
+  uint32_t *x = calloc((size_t)rows * cols, sizeof *x);
+  assert_non_null(x);
+  for (size_t i = 0; i < (size_t)rows * cols; ++i)
+    x[i] = kb_bits((float)ct_rng_below(&b->rng, 255) / 64 - 2);
+  kb_put(b, &m, x);
+  free(x);
+  return m;
+}
+
+static struct grouped draw_grouped(struct kbed *b) {
+  const uint32_t units = 1 + ct_rng_below(&b->rng, 6), rows = CT_GROUPS_TILES * CT_TILE * units,
+                 cols = 1 + ct_rng_below(&b->rng, units > 4 ? 24 : MOST_COLS);
+  struct grouped g;
+  kb_clear(b);
+  g.x = kb_mat(b, rows, cols, KB_ROWS, false);
+  for (uint32_t t = 0; t < ct_tiles(rows) * ct_tiles(cols); ++t)
+    draw_tile(&b->rng, bytes_of(b, &g.x, CT_KEEP_ROWS) + (size_t)272 * t);
+  const struct ct_pack k = {
+      .mat = g.x, .index = draw_index(b, ct_pack_units(rows, cols)), .n1_reg = KB_NUMBER};
+  b->number[0] = 0;
+  run(b, &k, 4096);
+  g.groups = (struct ct_mat){.rows = rows, .cols = cols, .groups = k.index};
+  g.other = numbers(b, rows, cols);
+  g.less = numbers(b, 1, cols);
+  return g;
+}
+
+/* So many words are enough, by what the compiler reckons. */
+static uint32_t window_of(uint32_t tiles, uint32_t words_of_a_tile) {
+  return 2 * ct_groups_at_once(tiles) * CT_GROUPS_TILES * words_of_a_tile + CARRIERS;
+}
+
+static uint32_t words_of(const struct ct_mat *m) {
+  return m->keep[CT_KEEP_F32].reg ? CT_F32_TILE_UNITS : CT_TILE;
+}
+
+static void same(const struct kbed *b, const struct ct_mat *want, const struct ct_mat *got) {
+  uint32_t *x = calloc((size_t)MOST_ROWS * MOST_COLS, sizeof *x),
+           *y = calloc((size_t)MOST_ROWS * MOST_COLS, sizeof *y);
+  assert_true(x && y);
+  kb_get(b, want, x);
+  kb_get(b, got, y);
+  if (memcmp(x, y, (size_t)want->rows * want->cols * sizeof *x) != 0)
+    fail_msg("of %u x %u it differs from records", want->rows, want->cols);
+  free(x);
+  free(y);
+}
+
+static void sum_run(struct kbed *b, const struct ct_sum_rows *k, uint32_t window) {
+  struct ct_codes codes;
+  char why[256] = "";
+  const struct ct_room room = kb_room(window);
+  if (ct_kernel_sum_rows(k, &room, &codes, &(struct ct_why){why, sizeof why})) fail_msg("%s", why);
+  kb_run(b, &codes, window);
+}
+
+/* Twice: only the second gives the pages back. */
+static void sum_grouped(struct kbed *b) {
+  const struct grouped g = draw_grouped(b);
+  const bool times = ct_rng_percent(&b->rng, 70), too = times && ct_rng_percent(&b->rng, 70);
+  struct ct_sum_rows k = {.x = g.x, .squares = ct_rng_percent(&b->rng, 30), .scale = 0.5f};
+  struct ct_mat y[2], z[2] = {{.rows = 0}};
+  for (unsigned i = 0; i < 2; ++i) {
+    y[i] = kb_mat(b, 1, g.x.cols, KB_F32, true);
+    if (too) z[i] = kb_mat(b, 1, g.x.cols, 1 + 2 * ct_rng_below(&b->rng, 4), true);
+  }
+  if (times) k.times = g.other;
+  if (ct_rng_percent(&b->rng, 50)) k.less = g.less;
+  k.y = y[0];
+  k.too = z[0];
+  sum_run(b, &k, 8192);
+  k.y = y[1];
+  k.too = z[1];
+  for (unsigned last = 0; last < 2; ++last) {
+    k.x = g.groups;
+    k.x.free = last;
+    sum_run(b, &k,
+            window_of(ct_tiles(g.x.rows) * ct_tiles(g.x.cols),
+                      CT_TILE + (times ? words_of(&g.other) : 0)));
+    same(b, &y[0], &y[1]);
+    if (too) same(b, &z[0], &z[1]);
+    if (last) assert_in_range(reg(b, CT_CREG_ARENA_HELD), 0, 1);
+  }
+}
+
+static void tiles_run(struct kbed *b, const struct ct_tilewise *k, uint32_t window) {
+  struct ct_codes codes;
+  char why[256] = "";
+  const struct ct_room room = kb_room(window);
+  if (ct_kernel_tilewise(k, &room, &codes, &(struct ct_why){why, sizeof why})) fail_msg("%s", why);
+  kb_run(b, &codes, window);
+}
+
+/* x times the others where x is above 0, and what is taken from all rows. */
+static void tiles_grouped(struct kbed *b) {
+  const struct grouped g = draw_grouped(b);
+  const unsigned keeps = 1 + 2 * (unsigned)ct_rng_below(&b->rng, 4);
+  const struct ct_mat want = kb_mat(b, g.x.rows, g.x.cols, keeps, true),
+                      got = kb_mat(b, g.x.rows, g.x.cols, keeps, true);
+  struct ct_tilewise k = {.rows = g.x.rows, .cols = g.x.cols, .ins = 2, .ops = 2, .outs = 1};
+  k.in[0] = (struct ct_tile_in){.mat = g.x, .spread = CT_SPREAD_NONE};
+  k.in[1] = (struct ct_tile_in){.mat = g.other, .spread = CT_SPREAD_NONE};
+  if (ct_rng_percent(&b->rng, 50)) {
+    k.ins = 3;
+    k.ops = 3;
+    k.in[2] = (struct ct_tile_in){.mat = g.less, .spread = CT_SPREAD_ROWS};
+  }
+  k.op[0] = (struct ct_tile_op){.fn = CT_TILE_MUL, .a = 0, .b = 1};
+  k.op[1] = (struct ct_tile_op){.fn = CT_TILE_SELECT, .a = k.ins, .b = 0};
+  k.op[2] = (struct ct_tile_op){.fn = CT_TILE_SUB, .a = k.ins + 1, .b = 2};
+  k.out[0] = (struct ct_tile_out){.value = k.ins + k.ops - 1, .mat = want};
+  tiles_run(b, &k, 8192);
+  k.out[0].mat = got;
+  uint32_t words = CT_TILE + words_of(&g.other);
+  for (unsigned keep = 0; keep < CT_KEEPS; ++keep)
+    words += keeps >> keep & 1 ? keep == CT_KEEP_F32 ? CT_F32_TILE_UNITS : CT_TILE : 0;
+  for (unsigned last = 0; last < 2; ++last) {
+    k.in[0].mat = g.groups;
+    k.in[0].mat.free = last;
+    tiles_run(b, &k, window_of(ct_tiles(g.x.rows) * ct_tiles(g.x.cols), words));
+    same(b, &want, &got);
+    if (last) assert_in_range(reg(b, CT_CREG_ARENA_HELD), 0, 1);
+  }
+}
+
+static void groups_are_read(void **state) {
+  (void)state;
+  struct arena a;
+  open_arena(&a, "emu:");
+  for (unsigned round = 0; round < 40; ++round) {
+    sum_grouped(&a.bed);
+    tiles_grouped(&a.bed);
+  }
+  kb_close(&a.bed);
+}
+
 static void refused(void **state) {
   (void)state;
   struct arena a;
@@ -133,7 +282,8 @@ static void refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(sizes), cmocka_unit_test(refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(sizes), cmocka_unit_test(groups_are_read),
+                                     cmocka_unit_test(refused)};
   ct_tb_seed();
   return cmocka_run_group_tests_name("packing", tests, NULL, NULL);
 }

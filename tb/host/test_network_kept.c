@@ -27,14 +27,38 @@ struct outcome {
   uint64_t stored, pages; /* bytes of groups; in use at most */
 };
 
-/* Two steps on a device; digest 0: its scratchpad is too small. bound: of all that is kept. */
-static struct outcome two_steps(struct bed *b, const char *uri, enum ct_format format,
-                                uint64_t seed, uint32_t bound) {
+/* Ways of keeping at random, of what is made in a run; or HBFP8 for all that is made again or
+ * compressed in these. */
+static void mix(ct_graph *g, uint64_t seed, bool plain) {
+  static const enum ct_format ways[] = {CT_FORMAT_FP32,       CT_FORMAT_HBFP8,
+                                        CT_FORMAT_RECOMPUTE,  CT_FORMAT_COMPRESSED,
+                                        CT_FORMAT_COMPRESSED, CT_FORMAT_COMPRESSED};
+  ct_rng rng = ct_rng_make(seed);
+  for (size_t i = 1; i <= g->tensors; ++i) {
+    struct ct_gtensor *t = g->tensor[i];
+    const uint32_t drawn = ct_rng_below(&rng, 6);
+    if (t->role == CT_ROLE_GRADIENT) t->format = ways[drawn % 2];
+    if (t->role == CT_ROLE_ACTIVATION && t->shape.dims > 1)
+      t->format = plain && drawn > 1 ? CT_FORMAT_HBFP8 : ways[drawn];
+  }
+}
+
+/* Pages that are in use still. */
+static uint32_t pages_held(struct net_bed *n) {
+  uint32_t held = 0;
+  if (!n->net->compiled.kepts) return 0;
+  assert_int_equal(ct_reg_read(n->dev, ct_queue_reg(CT_TRAINING, CT_CREG_ARENA_HELD), &held),
+                   CT_OK);
+  return held;
+}
+
+/* Two steps on a device; digest 0: its scratchpad is too small. bound: of all that is kept, as
+ * tensors' formats say. */
+static struct outcome steps_as_said(struct bed *b, const char *uri, uint64_t seed, uint32_t bound) {
   struct ct_network_info info;
   struct outcome o = {0};
   struct net_bed n;
   ct_rng rng = ct_rng_make(seed);
-  keep_all(b->g, format);
   if (!net_try_open(&n, b, uri)) return o;
   for (size_t i = 0; i < n.net->compiled.kepts; ++i) {
     const bool exact = n.net->compiled.kept[i].whole && bound;
@@ -44,6 +68,7 @@ static struct outcome two_steps(struct bed *b, const char *uri, enum ct_format f
   net_run_device(&n, 0);
   net_run_device(&n, 1);
   assert_int_equal(ct_network_info(n.net, &info), CT_OK);
+  assert_true(pages_held(&n) <= 1); /* one that is open to be filled */
   o = (struct outcome){.digest = net_digest(&n),
                        .bytes = info.run_bytes,
                        .kept = n.net->compiled.kepts,
@@ -60,6 +85,13 @@ static struct outcome two_steps(struct bed *b, const char *uri, enum ct_format f
   }
   net_close(&n);
   return o;
+}
+
+/* The same with all maps kept so. */
+static struct outcome two_steps(struct bed *b, const char *uri, enum ct_format format,
+                                uint64_t seed, uint32_t bound) {
+  keep_all(b->g, format);
+  return steps_as_said(b, uri, seed, bound);
 }
 
 static void test_same_bits(void **state) {
@@ -559,6 +591,192 @@ static void test_groups_are_read(void **state) {
   }
 }
 
+/* The gradient of what has no weight in front is asked for by nobody: the step that would make it
+ * has no program, so it gives no pages back. */
+static void test_reader_without_a_program(void **state) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  (void)state;
+  struct bed b;
+  bed_make(&b);
+  b.update = true;
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(1, 32, 32, 16)),
+            map = BED_ADD(&b, "max_pool", BED_IN(in),
+                          BED_ATTRS({"kernel", 2, {2, 2}}, {"stride", 2, {2, 2}})),
+            rows = BED_ADD(
+                &b, "flatten",
+                BED_IN(BED_ADD(&b, "global_average_pool", BED_IN(normalised(&b, map, 16))))),
+            w = ct_graph_tensor(b.g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                             .shape = SHAPE(CLASSES, 16),
+                                                             .initial = CT_INITIAL_HE}),
+            labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(1, CLASSES)),
+            logits = BED_ADD(&b, "linear", BED_IN(rows, w)),
+            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+  bed_check(&b);
+  const uint64_t exact = two_steps(&b, "emu:", CT_FORMAT_HBFP8, 37, 0).digest;
+  const struct outcome got = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, 37, 0);
+  assert_true(got.digest == exact && got.kept > 0);
+  bed_free(&b);
+}
+
+/* Updates by what each second run makes: gradients are needed in no other, but what is kept in each
+ * is given back. */
+static void test_readers_of_some_runs(void **state) {
+  (void)state;
+  struct bed b;
+  whole_units(&b, 1, 16);
+  for (size_t i = 0; i < b.g->nodes; ++i) {
+    struct ct_gnode *n = b.g->node[i];
+    for (unsigned a = 0; n->op->attrs && n->op->attrs[a].name; ++a)
+      if (!strcmp(n->op->attrs[a].name, "runs")) n->attr[a].value[0] = 2;
+  }
+  bed_check(&b);
+  const uint64_t exact = two_steps(&b, "emu:", CT_FORMAT_HBFP8, 38, 0).digest;
+  const struct outcome got = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, 38, 0);
+  assert_true(got.digest == exact && got.kept > 0);
+  bed_free(&b);
+}
+
+/* Ways of keeping side by side, of images whose pixels are whole index units: nothing is lost with
+ * K = 0, and cores agree on what is lost with another. */
+static void test_mixed_ways(void **state) {
+  (void)state;
+  static const char *const uris[] = {"emu:core=16x8", "sim:stall=25", "sim:core=16x8"};
+  ct_rng rng = ct_rng_make(39);
+  size_t kept = 0, exact = 0;
+  for (int i = 0, draws = ct_tb_draws(24); i < draws; ++i) {
+    const struct net_shape shape = {.training = true,
+                                    .whole = i % 4 != 3,
+                                    .accumulate = i % 3 ? 0 : 2,
+                                    .most_layers = 5,
+                                    .most_channels = 40,
+                                    .most_size = 14,
+                                    .most_images = 3};
+    const uint64_t seed = ct_rng_u64(&rng);
+    const uint32_t bound = 120 + ct_rng_below(&rng, 12);
+    struct bed b;
+    char text[1024];
+    net_random(&b, &shape, &rng);
+    mix(b.g, seed, true);
+    const struct outcome want = steps_as_said(&b, "emu:", seed, 0);
+    mix(b.g, seed, false);
+    for (unsigned masks = 0; masks < 2; ++masks) {
+      b.masks = masks;
+      const struct outcome got = steps_as_said(&b, "emu:", seed, 0);
+      if (got.digest != want.digest)
+        fail_msg("masks %u, it differs: %s", masks, net_text(&b, text, sizeof text));
+      kept += got.kept;
+      exact += got.exact;
+    }
+    const struct outcome lost = steps_as_said(&b, "emu:", seed, bound);
+    for (size_t u = 0; u < (i % 6 ? 1 : sizeof uris / sizeof *uris); ++u) {
+      const struct outcome got = steps_as_said(&b, uris[u], seed, bound);
+      if (got.digest && (got.digest != lost.digest || got.pages != lost.pages))
+        fail_msg("%s differs, K = %u: %s", uris[u], (unsigned)bound,
+                 net_text(&b, text, sizeof text));
+    }
+    bed_free(&b);
+  }
+  printf("  %zu tensors compressed, %zu of whole numbers\n", kept, exact);
+  assert_true(kept > 5 && exact > 1);
+}
+
+/* What a program does with the groups of an index. */
+struct use {
+  bool reads, frees;
+};
+
+static struct use use_of(const struct ct_stage *stage, const struct ct_kept *k) {
+  const uint32_t end = k->index.at + ct_pack_units(k->rows, k->cols);
+  struct use use = {false, false};
+  for (size_t j = 0; j < stage->codes.count; ++j)
+    for (size_t i = 0; i < stage->codes.job[j].count; ++i) {
+      const struct ct_cmd *cmd = &stage->codes.job[j].cmd[i];
+      const uint32_t at = CT_GET(cmd, DMA_DRAM);
+      if (CT_GET(cmd, ALL_OP) != CT_OP_LD || !CT_GET(cmd, DMA_COMP) ||
+          CT_GET(cmd, DMA_DRAM_REG) != k->index.reg || at < k->index.at || at >= end)
+        continue;
+      use.reads = true;
+      use.frees = use.frees || CT_GET(cmd, DMA_FREE);
+    }
+  return use;
+}
+
+/* Of all that read the same groups the last one gives their pages back, and no other. Returns how
+ * many read them. */
+static unsigned freed_by_the_last(const struct ct_compiled *c, const struct ct_kept *k) {
+  unsigned readers = 0, freed = 0;
+  struct use last = {false, false};
+  for (size_t i = 0; i < c->stages; ++i) {
+    const struct use use = use_of(&c->stage[i], k);
+    if (!use.reads) continue;
+    ++readers;
+    freed += use.frees;
+    last = use;
+  }
+  assert_true(readers > 0 && freed == 1 && last.frees);
+  return readers;
+}
+
+static void test_the_last_reader_frees(void **state) {
+  (void)state;
+  unsigned most = 0;
+  for (unsigned masks = 0; masks < 2; ++masks) {
+    const struct ct_compile_options options = {
+        .spm_words = 1 << 15, .walks = true, .compress = true, .masks = masks};
+    struct ct_compiled c;
+    struct bed b;
+    whole_units(&b, 5, 16);
+    keep_all(b.g, CT_FORMAT_COMPRESSED);
+    if (ct_compile(b.g, &options, &c)) fail_msg("%s", c.why);
+    assert_true(c.kepts >= 2);
+    for (size_t i = 0; i < c.kepts; ++i) {
+      const unsigned readers = freed_by_the_last(&c, &c.kept[i]);
+      if (readers > most) most = readers;
+    }
+    ct_compiled_free(&c);
+    bed_free(&b);
+  }
+  assert_true(most >= 3);
+}
+
+static int compiles(const struct bed *b, uint32_t words) {
+  const struct ct_compile_options options = {
+      .spm_words = words, .walks = true, .compress = true, .masks = true};
+  struct ct_compiled c;
+  const int err = ct_compile(b->g, &options, &c);
+  if (err && err != CT_ERR_NO_SPACE) fail_msg("%s", c.why);
+  ct_compiled_free(&c);
+  return err;
+}
+
+/* What has room for HBFP8 has room for groups: where they do not fit they are unpacked. The
+ * gradient of what is normalised row by row reads columns beside them. */
+static void test_little_scratchpad(void **state) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  (void)state;
+  struct bed b;
+  bed_make(&b);
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(4, 16, 16, 16)),
+            scale = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(16)),
+            map = BED_ADD(&b, "layer_norm", BED_IN(convolved(&b, in, 16, 16), scale)),
+            last = convolved(&b, map, 16, 16),
+            rows = BED_ADD(&b, "flatten", BED_IN(BED_ADD(&b, "global_average_pool", BED_IN(last)))),
+            w = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(CLASSES, 16)),
+            labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(4, CLASSES)),
+            logits = BED_ADD(&b, "linear", BED_IN(rows, w)),
+            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+  bed_check(&b);
+  for (uint32_t words = 1024; words <= 16384; words += 128) {
+    keep_all(b.g, CT_FORMAT_HBFP8);
+    if (compiles(&b, words)) continue;
+    keep_all(b.g, CT_FORMAT_COMPRESSED);
+    if (compiles(&b, words)) fail_msg("%u words are too few", (unsigned)words);
+  }
+  bed_free(&b);
+}
+
 /* ---- Of one network ---- */
 
 static ct_graph *resnet8(uint32_t batch, enum ct_format format) {
@@ -876,6 +1094,11 @@ int main(void) {
                                      cmocka_unit_test(test_follows_what_updates),
                                      cmocka_unit_test(test_follows_all_or_nothing),
                                      cmocka_unit_test(test_groups_are_read),
+                                     cmocka_unit_test(test_reader_without_a_program),
+                                     cmocka_unit_test(test_readers_of_some_runs),
+                                     cmocka_unit_test(test_the_last_reader_frees),
+                                     cmocka_unit_test(test_mixed_ways),
+                                     cmocka_unit_test(test_little_scratchpad),
                                      cmocka_unit_test(test_needs_less),
                                      cmocka_unit_test(test_pages),
                                      cmocka_unit_test(test_bounds),

@@ -31,6 +31,28 @@ static bool makes_again(const struct ct_net_step *s) {
   return s->again && (s->kind == CT_STEP_TILES || s->kind == CT_STEP_POOL);
 }
 
+struct makes {
+  bool needed;
+};
+
+static void look_at_needs(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
+                          bool made) {
+  struct makes *m = c->scan;
+  (void)s;
+  (void)keep;
+  for (unsigned k = 0; made && k < CT_KEEPS; ++k)
+    m->needed = m->needed || c->value[value].need[k];
+}
+
+/* Whether anybody reads what a step makes: else it will have no program, and reads nothing. */
+static bool is_needed(struct ct_compiler *c, struct ct_net_step *s) {
+  struct makes m = {false};
+  c->scan = &m;
+  ct_step_uses(c, s, look_at_needs);
+  c->scan = NULL;
+  return m.needed;
+}
+
 struct scan {
   int value;
   struct ct_readers *r;
@@ -59,9 +81,11 @@ static void look(struct ct_compiler *c, struct ct_net_step *s, int value, unsign
 struct ct_readers ct_readers_of(struct ct_compiler *c, int value) {
   struct ct_readers r = {.front = CT_FROM_START, .first = CT_FROM_START};
   struct scan scan = {value, &r};
-  c->scan = &scan;
-  for (size_t i = 0; i < c->steps; ++i)
+  for (size_t i = 0; i < c->steps; ++i) {
+    if (ct_step_is_back(&c->step[i]) && !is_needed(c, &c->step[i])) continue;
+    c->scan = &scan;
     ct_step_uses(c, &c->step[i], look);
+  }
   c->scan = NULL;
   return r;
 }
@@ -493,7 +517,7 @@ static int unpack(struct ct_compiler *c, int value, int index, enum ct_keep way,
 /* Words that sixteen tiles of a value take in the scratchpad, in each way of keeping or in one. */
 static uint32_t words_of(const struct ct_compiler *c, int value, bool all) {
   const struct ct_val *v = &c->value[value];
-  uint32_t words = 0;
+  uint32_t words = v->index == CT_NO_VALUE ? 0 : CT_TILE; /* groups are needed in no other way */
   for (unsigned k = 0; k < CT_KEEPS && (all || !words); ++k)
     if (v->need[k]) words += k == CT_KEEP_F32 ? CT_F32_TILE_UNITS : CT_TILE;
   return CT_GROUPS_TILES * words;
@@ -501,15 +525,17 @@ static uint32_t words_of(const struct ct_compiler *c, int value, bool all) {
 
 enum { OTHER_WORDS = 1024, SHORT = 8 }; /* carriers, rows, sums; operations */
 
-/* Whether a step reads the value tile by tile, in their order, is short, and has room for as much
- * of it as comes at once, twice: then it may read the groups themselves. */
+/* Whether a step reads the value tile by tile, in their order, is short, has room for as much of it
+ * as comes at once, twice, and is no update, which is not there in each run: then it may read the
+ * groups themselves. */
 static bool reads_groups(const struct ct_compiler *c, const struct ct_net_step *s, int value) {
   const struct ct_val *v = &c->value[value];
   uint32_t words = 0;
-  bool reads = s->kind == CT_STEP_TILES && s->tile.ops <= SHORT;
+  bool reads = s->kind == CT_STEP_TILES && s->tile.ops <= SHORT && s->runs <= 1;
   for (unsigned i = 0; i < s->tile.ins; ++i) {
     reads = reads && (s->in[i] != value || s->tile.in[i].spread == CT_SPREAD_NONE);
-    if (s->tile.in[i].spread == CT_SPREAD_NONE) words += words_of(c, s->in[i], false);
+    if (s->tile.in[i].spread == CT_SPREAD_NONE || s->tile.in[i].spread == CT_SPREAD_COLS)
+      words += words_of(c, s->in[i], false);
   }
   for (unsigned i = 0; i < s->tile.ops; ++i)
     if (s->of[i] != CT_NO_VALUE) words += words_of(c, s->of[i], true);
@@ -522,12 +548,12 @@ static bool reads_groups(const struct ct_compiler *c, const struct ct_net_step *
          2 * units * words + OTHER_WORDS <= c->options->spm_words;
 }
 
-/* Gradients that can read the groups themselves. */
+/* Gradients that can read the groups themselves, or will have no program. */
 static void read_groups(struct ct_compiler *c, int value, int index) {
   for (size_t i = 0; i < c->steps && !c->error; ++i) {
     struct ct_net_step *s = &c->step[i];
-    if (!ct_step_is_back(s) || !reads_groups(c, s, value) || !reads_instead(s, value, value))
-      continue;
+    if (!ct_step_is_back(s) || !reads_instead(s, value, value)) continue;
+    if (!reads_groups(c, s, value) && is_needed(c, s)) continue;
     const int copy = copy_of(c, value);
     if (c->error) return;
     c->value[copy].index = index;
@@ -543,17 +569,14 @@ static bool *frees_of(struct ct_compiler *c, struct ct_net_step *s, int index) {
   return NULL;
 }
 
-/* The last one frees. */
+/* The last one that has a program frees. */
 static void choose_freeing(struct ct_compiler *c, int index) {
-  bool *last = NULL;
-  int order = 0;
+  struct ct_net_step *last = NULL;
   for (size_t i = 0; i < c->steps; ++i) {
-    bool *frees = frees_of(c, &c->step[i], index);
-    if (!frees || (last && c->step[i].order < order)) continue;
-    last = frees;
-    order = c->step[i].order;
+    struct ct_net_step *s = &c->step[i];
+    if (frees_of(c, s, index) && is_needed(c, s) && (!last || s->order >= last->order)) last = s;
   }
-  if (last) *last = true;
+  if (last) *frees_of(c, last, index) = true;
 }
 
 /* What makes something again is far in front of other gradients: it reads groups, or unpacks for
