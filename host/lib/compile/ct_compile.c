@@ -135,6 +135,7 @@ void ct_compiled_pass(const struct ct_compiled *compiled, const struct ct_stage 
   const struct ct_passes *p = &stage->passes;
   const uint32_t first = pass ? ct_min_u32(pass * p->rows, p->all - p->rows) : 0;
   uint32_t common[CT_MAX_ARGS];
+  if (!stage->own && !first) return; /* as they are: so it is for each request of a model */
   memcpy(common, args, sizeof common);
   for (unsigned i = 0; i < CT_MAX_ARGS; ++i) {
     if (stage->own) args[i] = a[i].region ? common[a[i].region - 1] + a[i].at : 0;
