@@ -11,8 +11,8 @@
  *   int err = ct_cycles(&core, code.cmd, code.count, args, &out);
  *   ... out.total, ct_cycles_bound(&out)
  *
- * Jobs in a row: each has the commands of the one behind it as `next`, whose `ahead` is then its `tail`;
- * their totals add up.
+ * Jobs in a row: each has the commands of the one behind it as `next`, whose `ahead` is then its
+ * `tail`; their totals add up.
  */
 #ifndef CT_CYCLES_H
 #define CT_CYCLES_H
@@ -40,8 +40,8 @@ struct ct_cycles_core {
 
 struct ct_cycles {
   uint64_t total; /* ct_event.end - start */
-  uint64_t tail;  /* the last of these: from the dispatch of END on, without what LD keeps the program
-                     of the next job waiting; at least 1 */
+  uint64_t tail;  /* the last of these: from the dispatch of END on, without what LD keeps the
+                     program  of the next job waiting; at least 1 */
   /* Cycles in which each unit had work in it: the memory's channels (beats, each as long as the
    * memory takes), the array (a tile's rows, or, if that is longer, the load of its weights), the
    * sides of the vector unit. */

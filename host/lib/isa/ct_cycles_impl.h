@@ -181,8 +181,8 @@ void cyc_signal(struct cyc *c, uint32_t field, uint64_t at);
 
 /* ---- ct_cycles_dma.c ---- */
 
-/* The job's descriptor is asked for, by ct_job_front, from a cycle on; `from`: it starts, or the job
- * before has come to its END. */
+/* The job's descriptor is asked for, by ct_job_front, from a cycle on; `from`: it starts, or the
+ * job before has come to its END. */
 struct cyc_fetch cyc_fetch_from(uint64_t from, size_t commands);
 static inline bool cyc_fetch_more(const struct cyc_fetch *f) {
   return f->desc || f->beats;

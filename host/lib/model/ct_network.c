@@ -122,8 +122,8 @@ int ct_network_put_constants(ct_network *n, const struct ct_regions *r) {
   return err;
 }
 
-/* Commands of the job behind job i of a stage; 0: there is none. Stages behind it have their programs
- * still. */
+/* Commands of the job behind job i of a stage; 0: there is none. Stages behind it have their
+ * programs still. */
 static uint32_t next_of(const ct_network *n, const struct ct_stage *stage, size_t i) {
   const struct ct_stage *end = n->shared->compiled.stage + n->compiled.stages;
   if (++i < stage->codes.count * ct_compiled_passes(stage))
