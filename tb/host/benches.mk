@@ -115,6 +115,8 @@ $(call host_test,test_cycles,tb/host/test_cycles.c tb/host/cycles_bed.c tb/syste
 $(BUILD)/tb/test_cycles $(BUILD)/tb/test_cycles.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_cycles_kernels,tb/host/test_cycles_kernels.c tb/host/cycles_bed.c)
 $(BUILD)/tb/test_cycles_kernels $(BUILD)/tb/test_cycles_kernels.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_cycles_networks,tb/host/test_cycles_networks.c)
+$(BUILD)/tb/test_cycles_networks $(BUILD)/tb/test_cycles_networks.san: | $(BUILD)/lib/coltrain/sim.so
 
 # What inference and training cost each other, by the coltrain command on the simulator.
 $(eval $(call bench_rules,test_interference,tb/host/test_interference.c,,tb/host/cli_run.c,-ljansson))

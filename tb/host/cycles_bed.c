@@ -92,7 +92,8 @@ static struct ct_cycles expect(const struct cycles_bed *b, const struct ct_codes
   struct ct_cycles sum = {0}, one = {0};
   struct ct_cycles_core core = b->core;
   for (size_t i = 0; i < codes->count; ++i) {
-    if (i) core.ahead = one.tail ? one.tail : 1;
+    core.ahead = one.tail;
+    core.next = i + 1 < codes->count ? (uint32_t)codes->job[i + 1].count : 0;
     const int err = ct_cycles(&core, codes->job[i].cmd, codes->job[i].count, args, &one);
     if (err) fail_msg("job %zu: error %d", i, err);
     sum.total += one.total;

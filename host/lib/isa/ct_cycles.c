@@ -9,11 +9,10 @@
 #include "ct_cycles_impl.h"
 #include "ct_exec.h"
 
-enum { DEFAULT_LATENCY = 60, DEFAULT_BYTES = 16, DESC_BEATS = CT_DESC_BYTES / 16 };
+enum { DEFAULT_LATENCY = 60, DEFAULT_BYTES = 16 };
 
-/* From the job's start to its descriptor's burst on offer; from the second beat of that on the bus
- * to the program's; from a command's last beat to its turn; the first one's turn comes later. */
-enum { START_ASK = 3, DESC_PROGRAM = 10, BEAT_TURN = 5, FIRST_TURN = 0 };
+/* From a command's last beat to its turn. */
+enum { BEAT_TURN = 5 };
 
 /* From the last unit's work, or END, to the completion. */
 enum { SETTLED = 7, ANSWERED = 5 };
@@ -189,48 +188,77 @@ static bool dispatch(struct cyc *c, struct dispatch *d) {
 
 /* ---- The job ---- */
 
+/* A time that was counted from `ahead` cycles before the start. */
+static uint64_t since_start(const struct cyc *c, uint64_t at) {
+  return at > c->core->ahead ? at - c->core->ahead : 0;
+}
+
 /* Descriptor and program are read. Where they were before the start, their time is past. */
 static bool read_program(struct cyc *c, struct dispatch *d) {
-  const uint64_t ahead = c->core->ahead, shift = ahead;
+  struct cyc_reads *r = &c->reads;
+  struct cyc_fetch f = cyc_fetch_from(0, d->count);
   d->beat = calloc(d->count ? d->count : 1, sizeof *d->beat);
   if (!d->beat) return refuse(c, CT_ERR_MEMORY);
-  const uint64_t desc = cyc_read(c, START_ASK, DESC_BEATS);
-  const uint64_t second = desc - (((DESC_BEATS - 2) * c->reads.bus.cost) >> 8);
-  uint64_t ask = second + DESC_PROGRAM;
-  const size_t beats = 2 * d->count;
-  for (size_t at = 0; at < beats; at += 16, ask += 2) {
-    const uint32_t n = (uint32_t)(beats - at < 16 ? beats - at : 16);
-    const uint64_t last = cyc_read(c, ask, n);
-    for (size_t i = 0; i < n / 2; ++i) {
-      const uint64_t here = last - (((n - 2 - 2 * i) * c->reads.bus.cost) >> 8);
-      d->beat[at / 2 + i] = here > shift ? here - shift : 0;
-    }
+  c->out->beats_read = cyc_fetch_burst(c, r, &f);
+  for (size_t at = 0; f.beats;) {
+    const uint32_t beats = cyc_fetch_burst(c, r, &f);
+    for (uint32_t i = 0; i < beats; i += 2)
+      d->beat[at++] = since_start(c, f.last - (((beats - 2 - i) * r->bus.cost) >> 8));
+    c->out->beats_read += beats;
   }
-  if (!ahead) {
-    d->enters = d->count ? d->beat[0] + BEAT_TURN + FIRST_TURN : 0;
-    return true;
-  }
-  /* Of what follows, nothing is before the start. */
-  struct cyc_reads *r = &c->reads;
-  r->bus.free = r->bus.free > shift << 8 ? r->bus.free - (shift << 8) : 0;
-  r->grant = r->grant > shift ? r->grant - shift : 0;
+  r->bus.free = since_start(c, r->bus.free >> 8) << 8;
+  r->grant = since_start(c, r->grant);
   for (unsigned i = 0; i < CYC_READS; ++i)
-    r->last[i] = r->last[i] > shift ? r->last[i] - shift : 0;
-  d->enters = (d->count ? d->beat[0] + BEAT_TURN : 0) + FIRST_TURN;
+    r->last[i] = since_start(c, r->last[i]);
+  c->landed = since_start(c, f.last);
+  d->enters = d->count ? d->beat[0] + BEAT_TURN : 0;
   return true;
 }
 
-static bool run(struct cyc *c, struct dispatch *d) {
-  bool (*const unit[CYC_UNITS])(struct cyc *) = {cyc_ld, cyc_st, cyc_mm, cyc_vl, cyc_va, cyc_vs};
+/* All but LD, as far as they come: what they do not come to waits for LD, so END does, too, if it
+ * has not been dispatched. */
+static bool others(struct cyc *c, struct dispatch *d) {
+  bool (*const unit[])(struct cyc *) = {cyc_st, cyc_mm, cyc_vl, cyc_va, cyc_vs};
+  bool any = false;
   for (bool moved = true; moved && !c->error;) {
     moved = false;
     while (dispatch(c, d))
       moved = true;
-    for (unsigned u = 0; u < CYC_UNITS && !c->error; ++u)
+    for (unsigned u = 0; u < sizeof unit / sizeof *unit && !c->error; ++u)
       while (unit[u](c)) {
         moved = true;
         if (c->steps > CT_CYCLES_STEPS) return refuse(c, CT_ERR_NO_SPACE);
       }
+    any |= moved;
+  }
+  return any;
+}
+
+/* What is read for the next job: from END on. */
+static struct cyc_fetch next_of(const struct cyc *c, const struct dispatch *d) {
+  return c->core->next ? cyc_fetch_from(d->out, c->core->next) : (struct cyc_fetch){0};
+}
+
+/* By how much later its program comes than if LD read nothing meanwhile. */
+static uint64_t next_late(struct cyc *c, const struct dispatch *d) {
+  struct cyc_reads alone = {.bus = {.cost = c->reads.bus.cost}};
+  struct cyc_fetch f = next_of(c, d);
+  if (!c->core->next) return 0;
+  while (cyc_fetch_more(&c->next))
+    cyc_fetch_burst(c, &c->reads, &c->next);
+  while (cyc_fetch_more(&f))
+    cyc_fetch_burst(c, &alone, &f);
+  return c->next.last - f.last;
+}
+
+static bool run(struct cyc *c, struct dispatch *d) {
+  bool ended = false;
+  for (bool moved = true; moved && !c->error;) {
+    moved = others(c, d);
+    if (d->ended && !ended) c->next = next_of(c, d);
+    ended = d->ended;
+    if (!c->error && cyc_ld(c)) moved = true;
+    if (c->steps > CT_CYCLES_STEPS) return refuse(c, CT_ERR_NO_SPACE);
   }
   bool rest = c->ld.active || c->st.active || c->mm.active || c->vl.active || c->va.active ||
               c->vs.active || !d->ended;
@@ -241,18 +269,16 @@ static bool run(struct cyc *c, struct dispatch *d) {
 
 static void finish(struct cyc *c, const struct dispatch *d) {
   struct ct_cycles *out = c->out;
-  const struct cyc_reads *r = &c->reads;
-  const uint64_t landed = r->last[(r->bursts - 1) % CYC_READS] + 3;
   const uint64_t row = c->mm.row ? c->mm.last + 14 + c->parts : 0;
-  uint64_t end = cyc_max(cyc_max(d->out, landed), row);
+  uint64_t end = cyc_max(cyc_max(d->out, c->landed + 3), row);
   end = cyc_max(end, cyc_max(c->vl.last, cyc_max(c->va.last, c->vs.last)));
   end += SETTLED;
   if (c->writes.bursts) end = cyc_max(end, c->writes.answer + ANSWERED);
   out->total = end;
-  out->tail = end - d->out;
-  out->beats_read = r->beats;
+  const uint64_t begun = d->out + next_late(c, d);
+  out->tail = end > begun ? end - begun : 1;
   out->beats_written = c->writes.beats;
-  out->busy[CT_UNIT_READ] = (r->beats * r->bus.cost) >> 8;
+  out->busy[CT_UNIT_READ] = (out->beats_read * c->reads.bus.cost) >> 8;
   out->busy[CT_UNIT_WRITE] = (c->writes.beats * c->writes.bus.cost) >> 8;
 }
 

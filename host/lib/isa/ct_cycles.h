@@ -11,7 +11,8 @@
  *   int err = ct_cycles(&core, code.cmd, code.count, args, &out);
  *   ... out.total, ct_cycles_bound(&out)
  *
- * Jobs in a row: the next one's `ahead` is the `tail` of the one before, and their totals add up.
+ * Jobs in a row: each has the commands of the one behind it as `next`, whose `ahead` is then its
+ * `tail`; their totals add up.
  */
 #ifndef CT_CYCLES_H
 #define CT_CYCLES_H
@@ -33,11 +34,14 @@ struct ct_cycles_core {
   uint32_t requests; /* in the batch that the job is; 0: it comes from the ring */
   uint64_t ahead; /* cycles before its start in which its descriptor could be read; 0: it is read at
                      the start, as of a job on an idle device */
+  uint32_t next;  /* commands of the job behind it, which are read from END on, before what LD still
+                     has to read; 0: there is none */
 };
 
 struct ct_cycles {
   uint64_t total; /* ct_event.end - start */
-  uint64_t tail;  /* the last of these: from the dispatch of END on */
+  uint64_t tail;  /* the last of these: from the dispatch of END on, without what LD keeps the
+                     program  of the next job waiting; at least 1 */
   /* Cycles in which each unit had work in it: the memory's channels (beats, each as long as the
    * memory takes), the array (a tile's rows, or, if that is longer, the load of its weights), the
    * sides of the vector unit. */

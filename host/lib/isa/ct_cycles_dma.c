@@ -13,18 +13,57 @@ static uint64_t bus_move(struct cyc_bus *b, uint64_t ready, uint32_t beats) {
 /* From a burst's last beat on the bus: its place is free again, its signal can be taken. */
 enum { READ_ROOM = 4, READ_SIGNAL = 5 };
 
-uint64_t cyc_read(struct cyc *c, uint64_t ask, uint32_t beats) {
-  struct cyc_reads *r = &c->reads;
+/* When a burst that is on offer from `ask` on is granted. */
+static uint64_t grant_of(const struct cyc *c, const struct cyc_reads *r, uint64_t ask) {
   uint64_t grant = ask;
   if (r->bursts) grant = cyc_max(grant, r->grant + 2);
   if (r->bursts >= c->most_reads)
     grant = cyc_max(grant, r->last[(r->bursts - c->most_reads) % CYC_READS] + READ_ROOM);
-  r->grant = grant;
-  const uint64_t last = bus_move(&r->bus, grant + 1 + c->latency, beats);
+  return grant;
+}
+
+/* Returns its last beat on the bus. */
+static uint64_t read_burst(const struct cyc *c, struct cyc_reads *r, uint64_t ask, uint32_t beats) {
+  r->grant = grant_of(c, r, ask);
+  const uint64_t last = bus_move(&r->bus, r->grant + 1 + c->latency, beats);
   r->last[r->bursts++ % CYC_READS] = last;
-  r->beats += beats;
-  ++c->steps;
   return last;
+}
+
+/* ---- Descriptor and program ---- */
+
+/* From the job's start, or the END before, to its descriptor's burst on offer; from the second beat
+ * of that on the bus to the program's. */
+enum { START_ASK = 3, DESC_PROGRAM = 10, DESC_BEATS = CT_DESC_BYTES / 16 };
+
+struct cyc_fetch cyc_fetch_from(uint64_t from, size_t commands) {
+  return (struct cyc_fetch){.beats = 2 * (uint32_t)commands, .desc = true, .ask = from + START_ASK};
+}
+
+uint32_t cyc_fetch_burst(const struct cyc *c, struct cyc_reads *r, struct cyc_fetch *f) {
+  const uint32_t beats = f->desc ? DESC_BEATS : f->beats < 16 ? f->beats : 16;
+  f->last = read_burst(c, r, f->ask, beats);
+  if (f->desc)
+    f->ask = f->last - (((DESC_BEATS - 2) * r->bus.cost) >> 8) + DESC_PROGRAM;
+  else
+    f->ask += 2;
+  if (!f->desc) f->beats -= beats;
+  f->desc = false;
+  return beats;
+}
+
+/* ---- LD ---- */
+
+/* A burst of LD, behind all that the front end has on offer by then: it goes first (ct_dma_rd). */
+static uint64_t ld_burst(struct cyc *c, uint64_t ask, uint32_t beats) {
+  struct cyc_reads *r = &c->reads;
+  struct cyc_fetch *f = &c->next;
+  while (cyc_fetch_more(f) && grant_of(c, r, f->ask) <= grant_of(c, r, ask))
+    cyc_fetch_burst(c, r, f);
+  c->landed = read_burst(c, r, ask, beats);
+  c->out->beats_read += beats;
+  ++c->steps;
+  return c->landed;
 }
 
 /* ---- Pieces of a command ---- */
@@ -121,7 +160,7 @@ bool cyc_ld(struct cyc *c) {
   const uint32_t beats = piece_beats(p, true);
   bool step_end, cmd_end;
   piece_next(p, beats, &step_end, &cmd_end);
-  const uint64_t last = cyc_read(c, piece_offer(p), beats);
+  const uint64_t last = ld_burst(c, piece_offer(p), beats);
   p->taken = c->reads.grant;
   piece_signals(c, p, step_end, cmd_end, last + READ_SIGNAL);
   if (cmd_end) {

@@ -55,7 +55,16 @@ struct cyc_reads {
   struct cyc_bus bus;
   uint64_t grant;           /* of the last burst */
   uint64_t last[CYC_READS]; /* last beats of the last bursts */
-  uint64_t bursts, beats;
+  uint64_t bursts;
+};
+
+/* What the front end reads of a job, burst by burst: the descriptor, from its second beat on the
+ * program. */
+struct cyc_fetch {
+  uint32_t beats; /* of the program, not asked for */
+  bool desc;      /* nor is the descriptor */
+  uint64_t ask;   /* what comes next is on offer from then on */
+  uint64_t last;  /* last beat of the last burst */
 };
 
 struct cyc_writes {
@@ -139,6 +148,8 @@ struct cyc {
   struct cyc_queue queue[CYC_UNITS];
   struct cyc_pieces ld, st;
   struct cyc_reads reads;
+  uint64_t landed;       /* last beat of what the job itself has read */
+  struct cyc_fetch next; /* the job behind this one */
   struct cyc_writes writes;
   struct cyc_mm mm;
   struct cyc_side vl, va, vs;
@@ -170,8 +181,14 @@ void cyc_signal(struct cyc *c, uint32_t field, uint64_t at);
 
 /* ---- ct_cycles_dma.c ---- */
 
-/* A read burst on offer from `ask` on; returns its last beat on the bus. */
-uint64_t cyc_read(struct cyc *c, uint64_t ask, uint32_t beats);
+/* The job's descriptor is asked for, by ct_job_front, from a cycle on; `from`: it starts, or the
+ * job before has come to its END. */
+struct cyc_fetch cyc_fetch_from(uint64_t from, size_t commands);
+static inline bool cyc_fetch_more(const struct cyc_fetch *f) {
+  return f->desc || f->beats;
+}
+/* Its next burst; returns the beats of it. */
+uint32_t cyc_fetch_burst(const struct cyc *c, struct cyc_reads *r, struct cyc_fetch *f);
 bool cyc_ld(struct cyc *c);
 bool cyc_st(struct cyc *c);
 

@@ -122,6 +122,17 @@ int ct_network_put_constants(ct_network *n, const struct ct_regions *r) {
   return err;
 }
 
+/* Commands of the job behind job i of a stage; 0: there is none. Stages behind it have their
+ * programs still. */
+static uint32_t next_of(const ct_network *n, const struct ct_stage *stage, size_t i) {
+  const struct ct_stage *end = n->shared->compiled.stage + n->compiled.stages;
+  if (++i < stage->codes.count * ct_compiled_passes(stage))
+    return (uint32_t)stage->codes.job[i % stage->codes.count].count;
+  while (++stage < end)
+    if (stage->codes.count) return (uint32_t)stage->codes.job[0].count;
+  return 0;
+}
+
 /* What a stage's jobs should take in a row, on this device when it does nothing else. */
 static int expect(ct_network *n, const struct ct_stage *stage, struct ct_network_part *part,
                   uint64_t *ahead) {
@@ -137,6 +148,7 @@ static int expect(ct_network *n, const struct ct_stage *stage, struct ct_network
     const struct ct_code *code = &codes->job[i % codes->count];
     struct ct_job pass = job;
     ct_compiled_pass(&n->compiled, stage, (uint32_t)(i / codes->count), pass.args);
+    core.next = next_of(n, stage, i);
     const int err = ct_cycles(&core, code->cmd, code->count, pass.args, &one);
     if (err == CT_ERR_MEMORY) return no_memory(n->dev);
     if (err) return CT_OK; /* too long to be followed: not known */
