@@ -41,7 +41,7 @@ struct ct_cycles_core {
 struct ct_cycles {
   uint64_t total; /* ct_event.end - start */
   uint64_t tail;  /* the last of these: from the dispatch of END on, without what LD keeps the
-                     program  of the next job waiting; at least 1 */
+                     program of the next job waiting; at least 1 */
   /* Cycles in which each unit had work in it: the memory's channels (beats, each as long as the
    * memory takes), the array (a tile's rows, or, if that is longer, the load of its weights), the
    * sides of the vector unit. */
