@@ -622,6 +622,37 @@ ON_BOTH(preparing_without_room)
 ON_BOTH(versions_travel)
 ON_BOTH(anything_goes)
 
+/* ---- Freed handles -------------------------------------------------------------------------- */
+
+/* The last that a caller had are known to be freed: what a model has inside takes no place there.
+ * (To free the batch again would read memory that is gone where this fails.) */
+static void freed_before_its_model(void **state) {
+  (void)state;
+  struct bed own, *b = &own;
+  ct_model *model;
+  ct_batch *batch;
+  float logits[3 * OUT];
+  const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.2f}, .gradients = true};
+  open_bed(b, true);
+  OK(ct_model_create(b->dev, widths, 2, 3, &model));
+  OK(ct_model_training(model, &training));
+  for (size_t rows = 1; rows <= 3; ++rows)
+    OK(ct_model_infer(model, NULL, b->x, rows, logits));
+  OK(ct_batch_create(model, &batch));
+  ct_batch_free(batch);
+  ct_model_free(model);
+  bool known = false;
+  for (size_t i = 0; i < CT_GRAVES; ++i)
+    known |= b->dev->grave[i] == &batch->handle;
+  assert_true(known);
+  ct_batch_free(batch);
+  assert_non_null(strstr(ct_last_error(b->dev), "the batch was freed before"));
+  free_handles(b);
+  ct_model_free(b->model);
+  ct_program_free(b->endless);
+  ct_close(b->dev);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(requests_in_flight_everywhere),
@@ -635,6 +666,7 @@ int main(void) {
       cmocka_unit_test(preparing_without_room_everywhere),
       cmocka_unit_test(versions_travel_everywhere),
       cmocka_unit_test(anything_goes_everywhere),
+      cmocka_unit_test(freed_before_its_model),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,6 +139,8 @@ int ct_check_handle(const struct ct_handle *handle, const char *what);
 bool ct_handle_close(struct ct_handle *handle, const char *what);
 /* The memory, when nothing else is left; the device too, if it was closed and this was the last. */
 void ct_handle_bury(struct ct_handle *handle);
+/* The same at once, for what no caller ever had: it takes no grave from what some did. */
+void ct_handle_burn(struct ct_handle *handle);
 /* Frees a closed device without handles. */
 void ct_device_drop(ct_device *dev);
 

@@ -172,6 +172,13 @@ void ct_handle_bury(struct ct_handle *h) {
   if (!dev->self) ct_device_drop(dev);
 }
 
+void ct_handle_burn(struct ct_handle *h) {
+  ct_device *dev = h->dev;
+  free(h);
+  --dev->handles;
+  if (!dev->self) ct_device_drop(dev);
+}
+
 void ct_device_drop(ct_device *dev) {
   if (dev->handles) return;
   for (size_t i = 0; i < CT_GRAVES; ++i)

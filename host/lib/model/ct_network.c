@@ -425,6 +425,10 @@ void ct_network_release(ct_network *n) {
   free(n->bound);
   n->member = NULL;
   n->bound = NULL;
+  if (n->guest) {
+    ct_handle_burn(&n->handle);
+    return;
+  }
   ct_handle_bury(&n->handle);
   if (owner != n) {
     ct_network_part_from(n);
