@@ -11,15 +11,12 @@
 #include "coltrain/network.h"
 #include "harness/ct_tb.h"
 
-/* Of the core with 8 columns the scratchpad has 4 banks: where A and ST read at once, as in the
- * first convolutions, ST waits for banks, which the model does not know. */
-enum { PERCENT = 10, PERCENT_SUM = 1, SMALL = 14, SMALL_SUM = 3 };
+enum { PERCENT = 10, PERCENT_SUM = 1 };
 
 struct net {
   const char *uri, *name;
   uint32_t batch;
   bool train, keep; /* HBFP8 for what a step keeps */
-  bool small;       /* the core with 8 columns */
 };
 
 static ct_graph *graph_of(const struct net *n) {
@@ -66,12 +63,12 @@ static void layers(void **state) {
   assert_int_equal(ct_network_run(net, n->train ? CT_TRAINING : CT_INFERENCE, 0), CT_OK);
   for (size_t i = 0; !ct_network_stage(net, i, &s); ++i) {
     if (!s.jobs) continue;
-    wrong += !compare(n, &s, n->small ? SMALL : PERCENT);
+    wrong += !compare(n, &s, PERCENT);
     all.expected += s.expected;
     all.cycles += s.cycles;
   }
   assert_true(all.cycles > 0);
-  wrong += !compare(n, &all, n->small ? SMALL_SUM : PERCENT_SUM);
+  wrong += !compare(n, &all, PERCENT_SUM);
   assert_int_equal(wrong, 0);
   ct_network_free(net);
   ct_close(dev);
@@ -79,12 +76,12 @@ static void layers(void **state) {
 }
 
 int main(void) {
-  static const struct net lenet_step = {"sim:", "lenet5", 2, true, false, false},
-                          lenet_small = {"sim:core=16x8", "lenet5", 1, true, true, true},
-                          lenet = {"sim:core=16x8", "lenet5", 1, false, false, true},
-                          resnet = {"sim:", "resnet8", 1, false, false, false},
-                          resnet_step = {"sim:", "resnet8", 1, true, true, false},
-                          resnet_small = {"sim:core=16x8", "resnet8", 1, true, false, true};
+  static const struct net lenet_step = {"sim:", "lenet5", 2, true, false},
+                          lenet_small = {"sim:core=16x8", "lenet5", 1, true, true},
+                          lenet = {"sim:core=16x8", "lenet5", 1, false, false},
+                          resnet = {"sim:", "resnet8", 1, false, false},
+                          resnet_step = {"sim:", "resnet8", 1, true, true},
+                          resnet_small = {"sim:core=16x8", "resnet8", 1, true, false};
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_prestate(layers, (void *)&lenet_step),
       cmocka_unit_test_prestate(layers, (void *)&lenet_small),

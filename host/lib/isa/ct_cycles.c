@@ -215,10 +215,9 @@ static bool read_program(struct cyc *c, struct dispatch *d) {
   return true;
 }
 
-/* All but LD, as far as they come: what they do not come to waits for LD, so END does, too, if it
- * has not been dispatched. */
+/* All but LD and ST, as far as they come. */
 static bool others(struct cyc *c, struct dispatch *d) {
-  bool (*const unit[])(struct cyc *) = {cyc_st, cyc_mm, cyc_vl, cyc_va, cyc_vs};
+  bool (*const unit[])(struct cyc *) = {cyc_mm, cyc_vl, cyc_va, cyc_vs};
   bool any = false;
   for (bool moved = true; moved && !c->error;) {
     moved = false;
@@ -251,13 +250,20 @@ static uint64_t next_late(struct cyc *c, const struct dispatch *d) {
   return c->next.last - f.last;
 }
 
+/* A burst of LD or ST. LD must know whether END has been dispatched by then: if it has not, and
+ * nothing but LD goes on, END waits for LD. ST must know what MM reads meanwhile. */
+static bool moves(struct cyc *c, const struct dispatch *d) {
+  if (d->ended || c->ld.go <= d->out) return cyc_ld(c) || cyc_st(c);
+  return cyc_st(c) || cyc_ld(c);
+}
+
 static bool run(struct cyc *c, struct dispatch *d) {
   bool ended = false;
   for (bool moved = true; moved && !c->error;) {
     moved = others(c, d);
     if (d->ended && !ended) c->next = next_of(c, d);
     ended = d->ended;
-    if (!c->error && cyc_ld(c)) moved = true;
+    if (!c->error && moves(c, d)) moved = true;
     if (c->steps > CT_CYCLES_STEPS) return refuse(c, CT_ERR_NO_SPACE);
   }
   bool rest = c->ld.active || c->st.active || c->mm.active || c->vl.active || c->va.active ||

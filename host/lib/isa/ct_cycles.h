@@ -3,8 +3,9 @@
  * How many cycles a job takes, computed from its program: a model of the device's time. Nothing is
  * executed and no device is needed. It knows what a unit does in what order, what its commands and
  * steps cost, which semaphores they take and give, and how the memory answers; so it is exact but
- * for what depends on addresses in the scratchpad (two ports that want one bank) and on the other
- * context, which is taken to be idle.
+ * for what depends on addresses in the scratchpad (two ports that want one bank; it does know what
+ * ST loses to A where a row takes several cycles) and on the other context, which is taken to be
+ * idle.
  *
  *   struct ct_cycles_core core = {.cols = info.array_cols, .lanes = info.vpu_lanes, .walks = true};
  *   struct ct_cycles out;

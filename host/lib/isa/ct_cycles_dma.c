@@ -196,6 +196,18 @@ static uint64_t write_burst(struct cyc *c, uint64_t ask, uint32_t beats) {
   return w->answer;
 }
 
+/* The last of so many words is asked of the scratchpad, and one cycle more. A word of A that wants
+ * the same bank goes first, as the port that was served less recently. Where a row takes `parts`
+ * cycles and there are 8 / parts banks, both ports are as many banks on with the next word of A as
+ * before, so ST loses a cycle with each. Where a row takes one, they meet once. */
+static uint64_t words_read(const struct cyc *c, const struct cyc_pieces *p, uint64_t at,
+                           uint32_t words) {
+  if (c->parts == 1 || CT_GET(&p->cmd, DMA_S0) != 1) return at + words;
+  for (uint32_t i = 0, met = 0; i < words; ++i, ++at)
+    if (cyc_mm_paced(&c->mm, at) && ++met % (c->parts - 1) == 0) ++at;
+  return at;
+}
+
 bool cyc_st(struct cyc *c) {
   struct cyc_pieces *p = &c->st;
   struct cyc_writes *w = &c->writes;
@@ -209,7 +221,7 @@ bool cyc_st(struct cyc *c) {
   uint64_t load = cyc_max(piece_offer(p), w->read);
   if (w->pieces >= CYC_SLOTS) load = cyc_max(load, w->slot[w->pieces % CYC_SLOTS] + 1);
   p->taken = load;
-  w->read = load + words;
+  w->read = words_read(c, p, load, words);
   /* A record that crosses a page leaves in two bursts. */
   const uint32_t room = 256 - addr % 256;
   uint64_t answer;

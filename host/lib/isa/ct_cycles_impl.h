@@ -77,7 +77,13 @@ struct cyc_writes {
   uint64_t bursts, beats, pieces;
 };
 
-enum { CYC_ROWS = 64, CYC_KSTEPS = 8 };
+enum { CYC_ROWS = 64, CYC_KSTEPS = 8, CYC_PACED = 64 };
+
+/* Cycles from first to last in which a word of A was asked for each time the array had taken a row.
+ */
+struct cyc_paced {
+  uint64_t first, last;
+};
 
 /* A stream of weight tiles. Of the last tile: first and last word asked for, first, third and last
  * word gone into the shadow tile, transposed tile begun, rows begun. */
@@ -101,9 +107,11 @@ struct cyc_mm {
   uint64_t row;            /* rows before */
   uint64_t last;           /* row taken */
   struct cyc_weights b;
-  uint64_t turned[2];  /* A transposed: tiles began to leave */
-  uint64_t turned_end; /* the last one has left */
-  bool turning;        /* the last tile was transposed */
+  uint64_t turned[2];                /* A transposed: tiles began to leave */
+  uint64_t turned_end;               /* the last one has left */
+  bool turning;                      /* the last tile was transposed */
+  struct cyc_paced paced[CYC_PACED]; /* the last ones */
+  uint64_t paces;
 };
 
 /* What the sides of the vector unit have in common: ct_vpu_front. */
@@ -195,6 +203,8 @@ bool cyc_st(struct cyc *c);
 /* ---- ct_cycles_mm.c, ct_cycles_vpu.c ---- */
 
 bool cyc_mm(struct cyc *c);
+/* Whether a word of A was asked for at the pace of the array's rows about then. */
+bool cyc_mm_paced(const struct cyc_mm *mm, uint64_t at);
 bool cyc_vl(struct cyc *c);
 bool cyc_va(struct cyc *c);
 bool cyc_vs(struct cyc *c);

@@ -60,6 +60,25 @@ static uint64_t turned_tile(const struct cyc *c, struct cyc_mm *mm, uint64_t fro
   return out + TURN_ROW + c->core->walks;
 }
 
+/* A word of A was asked for when a row had been taken. */
+static void pace(struct cyc_mm *mm, uint64_t parts) {
+  struct cyc_paced *p = &mm->paced[(mm->paces + CYC_PACED - 1) % CYC_PACED];
+  if (!mm->paces || mm->ask > p->last + parts) {
+    p = &mm->paced[mm->paces++ % CYC_PACED];
+    p->first = mm->ask;
+  }
+  p->last = mm->ask;
+}
+
+bool cyc_mm_paced(const struct cyc_mm *mm, uint64_t at) {
+  for (uint64_t i = 1; i <= mm->paces && i <= CYC_PACED; ++i) {
+    const struct cyc_paced *p = &mm->paced[(mm->paces - i) % CYC_PACED];
+    if (at > p->last) return false;
+    if (at >= p->first) return true;
+  }
+  return false;
+}
+
 /* The rows of a tile enter the array, from `from` on. Returns the first's cycle. */
 static uint64_t take_rows(const struct cyc *c, struct cyc_mm *mm, uint64_t from, uint64_t asked,
                           uint32_t rows, bool trans) {
@@ -71,7 +90,9 @@ static uint64_t take_rows(const struct cyc *c, struct cyc_mm *mm, uint64_t from,
   }
   for (uint32_t i = 0; i < rows; ++i) {
     if (!trans) {
-      mm->ask = cyc_max(cyc_max(mm->ask + 1, asked), places(mm, 1));
+      const uint64_t next = cyc_max(mm->ask + 1, asked), room = places(mm, 1);
+      mm->ask = cyc_max(next, room);
+      if (room > next) pace(mm, c->parts);
       here = mm->ask + ROW_HERE;
     }
     uint64_t at = cyc_max(here, i ? 0 : from);
