@@ -198,8 +198,9 @@ int ct_model_training(ct_model *m, const struct ct_training *training) {
     return ct_fail(m->dev, CT_ERR_UNSUPPORTED, "this device cannot train");
   if (training->batch < 1) return ct_fail(m->dev, CT_ERR_ARG, "a batch has at least one row");
   if (training->batch > LARGEST_BATCH)
-    return ct_fail(m->dev, CT_ERR_NO_SPACE, "a batch of %u rows is too large: no model takes more than %d",
-                   training->batch, LARGEST_BATCH);
+    return ct_fail(m->dev, CT_ERR_NO_SPACE,
+                   "a batch of %u rows is too large: no model takes more than %d", training->batch,
+                   LARGEST_BATCH);
   err = change_plan(m, training);
   if (!err) m->training = *training;
   return err;
