@@ -245,7 +245,9 @@ static void test_all_shapes(void **state) {
   ct_rng rng = ct_rng_make(1);
   int refused = 0, large = 0;
   for (int i = 0, draws = ct_tb_draws(80); i < draws; ++i) {
-    const struct shape s = draw_shape(&rng);
+    struct shape s = draw_shape(&rng);
+    while (i % 8 == 7 && at_least(&s) <= (uint64_t)s.mib << 20) /* so that few draws hold one */
+      s = draw_shape(&rng);
     char uri[128];
     snprintf(uri, sizeof uri, "emu:core=%s,spm=%u,dram=%u", s.small ? "16x8" : "16x16", s.spm,
              s.mib);
