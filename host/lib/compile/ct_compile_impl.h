@@ -418,6 +418,27 @@ struct ct_readers ct_readers_of(struct ct_compiler *c, int value);
  * least one other step has run. Orders are twice what they are. */
 bool ct_value_is_kept(const struct ct_compiler *c, int value, const struct ct_readers *r);
 
+/* A step that makes something anew. */
+bool ct_step_makes_again(const struct ct_net_step *s);
+/* A step reads another value from here on; false: it did not read that one. */
+bool ct_step_reads_instead(struct ct_net_step *s, int value, int instead);
+/* A new step in front of that order, which is twice what it will be. */
+struct ct_net_step *ct_step_between(struct ct_compiler *c, enum ct_step_kind kind,
+                                    const struct ct_gnode *n, int order);
+/* FP32, with what lasts. */
+void ct_value_for_host(struct ct_compiler *c, int value);
+
+/* ---- Bounds: ct_compile_bounds.c ---- */
+
+/* Whether a bound can follow all that gradients make of a value, and of what is made of it again.
+ */
+bool ct_bound_follows(struct ct_compiler *c, int value);
+/* Adds what the bound of the last one kept follows: of what step `again` makes again of it; of its
+ * copy, which gradients read; where there is none of these, of the means and maxima made of it. */
+void ct_bound_derived(struct ct_compiler *c, int value, size_t again);
+void ct_bound_sums(struct ct_compiler *c, int value, int copy);
+void ct_bound_means(struct ct_compiler *c, int value, struct ct_kept *k);
+
 /* ---- Programs ---- */
 
 /* Units that a step needs besides its tensors, when it is known how these are kept. */

@@ -27,7 +27,7 @@ enum { CT_PENDING = -2 }; /* no value */
 /* ---- Who reads a value --------------------------------------------------------------------- */
 
 /* A step that makes something anew. */
-static bool makes_again(const struct ct_net_step *s) {
+bool ct_step_makes_again(const struct ct_net_step *s) {
   return s->again && (s->kind == CT_STEP_TILES || s->kind == CT_STEP_POOL);
 }
 
@@ -67,7 +67,7 @@ static void look(struct ct_compiler *c, struct ct_net_step *s, int value, unsign
     if (s->order > r->front) r->front = s->order;
     return;
   }
-  r->again = r->again || makes_again(s);
+  r->again = r->again || ct_step_makes_again(s);
   if (r->first == CT_FROM_START || s->order < r->first) {
     r->first = s->order;
     r->step = (size_t)(s - c->step);
@@ -102,7 +102,7 @@ bool ct_value_is_kept(const struct ct_compiler *c, int value, const struct ct_re
 }
 
 /* A step reads another value from here on; false: it did not read that one. */
-static bool reads_instead(struct ct_net_step *s, int value, int instead) {
+bool ct_step_reads_instead(struct ct_net_step *s, int value, int instead) {
   int *const in[] = {&s->x, &s->w, &s->t, &s->dy};
   bool found = s->kind == CT_STEP_POOL_BACK && s->y == value;
   if (found) s->y = instead;
@@ -123,7 +123,7 @@ static bool reads_instead(struct ct_net_step *s, int value, int instead) {
 static void read_instead(struct ct_compiler *c, int value, int instead) {
   for (size_t i = 0; i < c->steps; ++i)
     if (ct_step_is_back(&c->step[i]) && c->step[i].kind != CT_STEP_UNPACK)
-      reads_instead(&c->step[i], value, instead);
+      ct_step_reads_instead(&c->step[i], value, instead);
 }
 
 /* ---- New steps between others -------------------------------------------------------------- */
@@ -272,7 +272,7 @@ static enum ct_keep way_of(const struct ct_val *v, const struct ct_readers *r) {
 }
 
 /* FP32, with what lasts. */
-static void for_host(struct ct_compiler *c, int value) {
+void ct_value_for_host(struct ct_compiler *c, int value) {
   c->value[value].need[CT_KEEP_F32] = true;
   c->value[value].place = CT_VALUE_LASTING;
 }
@@ -282,11 +282,11 @@ static int index_of(struct ct_compiler *c, int value) {
   const uint32_t units = ct_pack_units(c->value[value].rows, c->value[value].cols);
   const uint32_t tiles = (units + CT_F32_TILE_UNITS - 1) / CT_F32_TILE_UNITS;
   const int index = ct_value_new(c, tiles * CT_TILE, CT_TILE);
-  if (!c->error) for_host(c, index);
+  if (!c->error) ct_value_for_host(c, index);
   return index;
 }
 
-static struct ct_net_step *add_step(struct ct_compiler *c, enum ct_step_kind kind,
+struct ct_net_step *ct_step_between(struct ct_compiler *c, enum ct_step_kind kind,
                                     const struct ct_gnode *n, int order) {
   struct ct_net_step *s = ct_step_add(c, kind, n);
   s->order = order;
@@ -317,196 +317,13 @@ static void note_kept(struct ct_compiler *c, int value, int index) {
                        .index = {.at = (uint32_t)index}}; /* until places are known */
 }
 
-/* ---- What the bound follows ---- */
-
-/* What updates a weight from its gradient and momentum, or mean; the state that has these; 0: none.
- * gradient: the weight's. */
-static int momentum_of(const struct ct_compiler *c, int gradient) {
-  enum { AT = 2 };
-  for (size_t t = 1; t <= c->g->tensors; ++t) {
-    const struct ct_gtensor *w = c->g->tensor[t];
-    const int by = w->becomes ? c->g->tensor[w->becomes]->node : -1;
-    if (w->role != CT_ROLE_WEIGHT || w->gradient != gradient || by < 0) continue;
-    const struct ct_gnode *n = c->g->node[by];
-    if (strcmp(n->op->name, "sgd") != 0 && strcmp(n->op->name, "adam") != 0) continue;
-    if (n->in[0] == (int)t && n->inputs > AT) return n->in[AT];
-  }
-  return 0;
-}
-
-/* The squares of delta, which is there behind step `at`, are summed for the host. */
-static void add_sum(struct ct_compiler *c, struct ct_kept *k, size_t at, int delta,
-                    struct ct_kept_sum of) {
-  const int sum = ct_value_new(c, 1, c->value[delta].cols);
-  if (c->error) return;
-  for_host(c, sum);
-  struct ct_net_step *s = add_step(c, CT_STEP_SUM_ROWS, c->step[at].node, c->step[at].order + 1);
-  s->again = s->looks = true;
-  s->x = delta;
-  s->sum = (struct ct_sum_rows){.squares = true, .scale = 1};
-  s->y = ct_step_makes(c, s, sum);
-  of.delta =
-      (struct ct_mat){.rows = 1,
-                      .cols = c->value[delta].cols,
-                      .keep[CT_KEEP_F32] = {.at = (uint32_t)sum}}; /* until places are known */
-  k->sum[k->sums++] = of;
-}
-
-/* A weight's gradient from the value and another one. */
-static void add_product(struct ct_compiler *c, struct ct_kept *k, size_t i) {
-  const int gradient = c->step[i].node->out[0];
-  add_sum(c, k, i, c->step[i].dy, (struct ct_kept_sum){.momentum = momentum_of(c, gradient)});
-}
-
-/* The gradient of what normalises; CT_NO_VALUE: it has none, or its scale no momentum. */
-static int delta_of(const struct ct_compiler *c, const struct ct_gnode *norm) {
-  const int delta = c->value_of[c->g->tensor[norm->out[0]]->gradient];
-  const int scale = c->g->tensor[norm->in[1]]->gradient;
-  if (delta == CT_NO_VALUE || c->value[delta].step == CT_FROM_START || scale <= 0)
-    return CT_NO_VALUE;
-  return momentum_of(c, scale) ? delta : CT_NO_VALUE;
-}
-
-/* The gradient of a scale from the value, which the node normalises, and its result's gradient. */
-static void add_norm(struct ct_compiler *c, struct ct_kept *k, const struct ct_gnode *n) {
-  const int delta = delta_of(c, n);
-  if (delta == CT_NO_VALUE) return;
-  add_sum(c, k, (size_t)c->value[delta].step, delta,
-          (struct ct_kept_sum){.momentum = momentum_of(c, c->g->tensor[n->in[1]]->gradient),
-                               .variance = n->in[4],
-                               .epsilon = ct_attr(n, CT_NORM_EPSILON, 0)});
-}
-
-/* The node that normalises the value over the batch; NULL: none does. */
-static const struct ct_gnode *norm_of(const struct ct_compiler *c, int value) {
-  for (size_t i = 0; i < c->g->nodes; ++i) {
-    const struct ct_gnode *n = c->g->node[i];
-    if (!strcmp(n->op->name, "batch_norm_train") && c->value_of[n->in[0]] == value) return n;
-  }
-  return NULL;
-}
-
-/* What is made of it again, by step `again`, makes gradients: its error becomes that one's. */
-static void add_derived(struct ct_compiler *c, int value, size_t again) {
-  const struct ct_gnode *norm = norm_of(c, value);
-  struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
-  for (size_t i = 0, steps = c->steps; i < steps && !c->error; ++i) {
-    const struct ct_net_step *s = &c->step[i];
-    if (s->kind != CT_STEP_CONV_WEIGHTS || c->value[s->x].step != (int)again) continue;
-    add_sum(c, k, i, s->dy,
-            (struct ct_kept_sum){.momentum = momentum_of(c, s->node->out[0]),
-                                 .derived = true,
-                                 .through = norm ? norm->in[1] : 0,
-                                 .divisor = norm ? norm->in[4] : 0,
-                                 .epsilon = norm ? ct_attr(norm, CT_NORM_EPSILON, 0) : 0});
-  }
-}
-
-/* What nothing is made of but means or maxima, as behind a ReLU that only says what it let through,
- * is kept as closely as these. */
-static void add_means(struct ct_compiler *c, int value, struct ct_kept *k) {
-  for (size_t i = 0; i < c->steps; ++i) {
-    const struct ct_net_step *s = &c->step[i];
-    const bool mean = s->kind == CT_STEP_POOL ||
-                      (s->kind == CT_STEP_SUM_ROWS && s->sum.segment && !s->sum.squares);
-    if (ct_step_is_back(s) || !mean || s->x != value) continue;
-    for (const struct ct_kept *y = c->out->kept; y < k; ++y)
-      for (unsigned j = 0; y->value == s->y && j < y->sums; ++j) {
-        if (k->sums == CT_KEPT_SUMS) {
-          k->sums = 0;
-          return;
-        }
-        k->sum[k->sums] = y->sum[j];
-        k->sum[k->sums++].derived = true;
-      }
-  }
-}
-
-/* What the bound follows: the gradients of weights that are made of the value. */
-static void add_sums(struct ct_compiler *c, int value, int copy) {
-  struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
-  for (size_t i = 0, steps = c->steps; i < steps && !c->error; ++i)
-    if (c->step[i].kind == CT_STEP_CONV_WEIGHTS && c->step[i].x == copy) add_product(c, k, i);
-  const struct ct_gnode *norm = norm_of(c, value);
-  if (norm && !c->error) add_norm(c, k, norm);
-}
-
-static bool is_one_of(const struct ct_gnode *n, const char *const *ops) {
-  for (; *ops; ++ops)
-    if (!strcmp(n->op->name, *ops)) return true;
-  return false;
-}
-
-static bool node_reads(const struct ct_compiler *c, const struct ct_gnode *n, int value) {
-  for (uint32_t i = 0; i < n->inputs; ++i)
-    if (n->in[i] > 0 && c->value_of[n->in[i]] == value) return true;
-  return false;
-}
-
-/* Whether a node of the gradients makes of the value what its bound follows, which it counts, or
- * nothing: a mask, another name. Of products steps tell. */
-static bool node_follows(const struct ct_compiler *c, const struct ct_gnode *n, int value,
-                         const struct ct_gnode *norm, unsigned *sums) {
-  static const char *const known[] = {
-      "relu_grad",        "leaky_relu_grad", "clip_grad", "max_pool_grad",
-      "conv_weight_grad", "matmul",          NULL};
-  static const char *const names[] = {"reshape", "flatten", NULL};
-  if (is_one_of(n, known)) return true;
-  if (is_one_of(n, names)) return c->value_of[n->out[0]] == value;
-  if (strcmp(n->op->name, "batch_norm_grad") != 0 || !norm || n->in[2] != norm->in[1]) return false;
-  ++*sums;
-  return delta_of(c, norm) != CT_NO_VALUE;
-}
-
-/* So does a step: a product is one for a weight's gradient. */
-static bool step_follows(const struct ct_compiler *c, const struct ct_net_step *s, int value,
-                         unsigned *sums) {
-  const bool product = s->kind == CT_STEP_CONV_WEIGHTS && s->x == value;
-  const bool other = s->w == value || s->dy == value || (s->x == value && !product);
-  if (s->kind == CT_STEP_SUM_ROWS || s->kind == CT_STEP_POOL_BACK) return true;
-  *sums += product;
-  return !other && (!product || momentum_of(c, s->node->out[0]));
-}
-
-/* So do all that read the value, which is `of` or that again. norm: the node whose scale's gradient
- * may be made of it. */
-static bool follow(struct ct_compiler *c, int value, int of, const struct ct_gnode *norm,
-                   unsigned *sums) {
-  for (size_t i = 0; i < c->g->nodes; ++i) {
-    const struct ct_gnode *n = c->g->node[i];
-    if (n->backward && node_reads(c, n, of) && !node_follows(c, n, of, norm, sums)) return false;
-  }
-  for (size_t i = 0; i < c->steps; ++i) {
-    struct ct_net_step *s = &c->step[i];
-    if (!ct_step_is_back(s) || makes_again(s) || !reads_instead(s, value, value)) continue;
-    if (!step_follows(c, s, value, sums)) return false;
-  }
-  return true;
-}
-
-/* Whether a bound can follow all that gradients make of a value, and of what is made of it again: a
- * value that something else is made of has none. */
-static bool is_followed(struct ct_compiler *c, int value) {
-  unsigned sums = 0;
-  if (!follow(c, value, value, norm_of(c, value), &sums)) return false;
-  for (size_t i = 0; i < c->values; ++i) {
-    const struct ct_val *v = &c->value[i];
-    if (v->again == CT_NO_VALUE || v->step == CT_FROM_START) continue;
-    struct ct_net_step *s = &c->step[v->step];
-    if (makes_again(s) && reads_instead(s, value, value) &&
-        !follow(c, (int)i, v->again, NULL, &sums))
-      return false;
-  }
-  return sums <= CT_KEPT_SUMS;
-}
-
 /* A step that unpacks the groups of an index in front of that order; the value that it makes. */
 static int unpack(struct ct_compiler *c, int value, int index, enum ct_keep way, int order,
                   const struct ct_gnode *n) {
   const int copy = copy_of(c, value);
   if (c->error) return 0;
   c->value[copy].need[way] = true;
-  struct ct_net_step *s = add_step(c, CT_STEP_UNPACK, n, order - 1);
+  struct ct_net_step *s = ct_step_between(c, CT_STEP_UNPACK, n, order - 1);
   s->again = true;
   s->x = index;
   s->way = way;
@@ -552,12 +369,12 @@ static bool reads_groups(const struct ct_compiler *c, const struct ct_net_step *
 static void read_groups(struct ct_compiler *c, int value, int index) {
   for (size_t i = 0; i < c->steps && !c->error; ++i) {
     struct ct_net_step *s = &c->step[i];
-    if (!ct_step_is_back(s) || !reads_instead(s, value, value)) continue;
+    if (!ct_step_is_back(s) || !ct_step_reads_instead(s, value, value)) continue;
     if (!reads_groups(c, s, value) && is_needed(c, s)) continue;
     const int copy = copy_of(c, value);
     if (c->error) return;
     c->value[copy].index = index;
-    reads_instead(&c->step[i], value, copy);
+    ct_step_reads_instead(&c->step[i], value, copy);
   }
 }
 
@@ -565,7 +382,8 @@ static void read_groups(struct ct_compiler *c, int value, int index) {
 static bool *frees_of(struct ct_compiler *c, struct ct_net_step *s, int index) {
   if (s->kind == CT_STEP_UNPACK && s->x == index) return &s->frees;
   for (size_t i = 0; i < c->values; ++i)
-    if (c->value[i].index == index && reads_instead(s, (int)i, (int)i)) return &c->value[i].frees;
+    if (c->value[i].index == index && ct_step_reads_instead(s, (int)i, (int)i))
+      return &c->value[i].frees;
   return NULL;
 }
 
@@ -584,10 +402,11 @@ static void choose_freeing(struct ct_compiler *c, int index) {
 static void again_from(struct ct_compiler *c, int value, int index, enum ct_keep way,
                        bool followed) {
   for (size_t i = 0, steps = c->steps; i < steps && !c->error; ++i) {
-    if (!makes_again(&c->step[i]) || !reads_instead(&c->step[i], value, CT_PENDING)) continue;
+    if (!ct_step_makes_again(&c->step[i]) || !ct_step_reads_instead(&c->step[i], value, CT_PENDING))
+      continue;
     const int order = c->step[i].order;
     int own = CT_NO_VALUE;
-    reads_instead(&c->step[i], CT_PENDING, value);
+    ct_step_reads_instead(&c->step[i], CT_PENDING, value);
     if (reads_groups(c, &c->step[i], value)) {
       own = copy_of(c, value);
       if (!c->error) c->value[own].index = index;
@@ -595,13 +414,13 @@ static void again_from(struct ct_compiler *c, int value, int index, enum ct_keep
       own = unpack(c, value, index, way, order, c->step[i].node);
     }
     if (c->error) return;
-    reads_instead(&c->step[i], value, own);
-    if (followed) add_derived(c, value, i);
+    ct_step_reads_instead(&c->step[i], value, own);
+    if (followed) ct_bound_derived(c, value, i);
   }
 }
 
 static void unpack_all(struct ct_compiler *c, int value, int index, enum ct_keep way) {
-  const bool followed = is_followed(c, value);
+  const bool followed = ct_bound_follows(c, value);
   int copy = CT_NO_VALUE;
   again_from(c, value, index, way, followed);
   if (c->error || ct_readers_of(c, value).first == CT_FROM_START) return;
@@ -612,9 +431,9 @@ static void unpack_all(struct ct_compiler *c, int value, int index, enum ct_keep
     if (!c->error) read_instead(c, value, copy);
   }
   if (!followed || c->error) return;
-  add_sums(c, value, copy);
+  ct_bound_sums(c, value, copy);
   struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
-  if (!c->error && k->sums == 0) add_means(c, value, k);
+  if (!c->error && k->sums == 0) ct_bound_means(c, value, k);
 }
 
 static void compress(struct ct_compiler *c, int value, const struct ct_readers *r,
@@ -623,7 +442,7 @@ static void compress(struct ct_compiler *c, int value, const struct ct_readers *
   if (!c->error) note_kept(c, value, index);
   if (c->error) return;
   struct ct_net_step *s =
-      add_step(c, CT_STEP_PACK, c->step[c->value[value].step].node, r->front + 1);
+      ct_step_between(c, CT_STEP_PACK, c->step[c->value[value].step].node, r->front + 1);
   s->x = value;
   s->way = way;
   s->kept = (uint32_t)c->out->kepts;

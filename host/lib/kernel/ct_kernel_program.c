@@ -235,3 +235,37 @@ void ct_vk_vs_more(struct ct_vk *v, enum ct_keep keep, unsigned narrow, struct c
                                  .more = more,
                                  .tile_stride = ct_vk_words(keep)});
 }
+
+uint32_t ct_vk_made(struct ct_vk *v, const struct ct_mat *m, struct ct_vk_made *made) {
+  uint32_t words = 0;
+  *made = (struct ct_vk_made){.mat = m};
+  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+    if (m->rows == 0 || m->keep[keep].reg == 0) continue;
+    made->tensor[keep] = ct_vk_tensor(v, m, (enum ct_keep)keep, true);
+    words += ct_vk_words((enum ct_keep)keep);
+  }
+  return words;
+}
+
+uint32_t ct_vk_vs_made(struct ct_vk *v, const struct ct_vk_made *made, struct ct_ref reg,
+                       struct ct_ref spm) {
+  uint32_t at = 0;
+  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+    if (made->tensor[keep] == 0) continue;
+    ct_vk_vs(v, (enum ct_keep)keep, made->mat->narrow, reg, ct_behind(spm, at));
+    at += ct_vk_words((enum ct_keep)keep);
+  }
+  return at;
+}
+
+uint32_t ct_vk_st_made(struct ct_vk *v, const struct ct_vk_made *made, uint32_t plane,
+                       struct ct_ref spm, uint32_t group) {
+  uint32_t at = 0;
+  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+    if (made->tensor[keep] == 0) continue;
+    ct_vk_st(v, (enum ct_keep)keep, ct_tile_of(v->l, made->tensor[keep], plane, group),
+             ct_behind(spm, at), 1);
+    at += ct_vk_words((enum ct_keep)keep);
+  }
+  return at;
+}

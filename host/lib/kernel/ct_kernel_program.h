@@ -96,4 +96,19 @@ static inline void ct_vk_vs(struct ct_vk *v, enum ct_keep keep, unsigned narrow,
   ct_vk_vs_more(v, keep, narrow, reg, spm, 0);
 }
 
+/* A matrix that a kernel makes, in each way of keeping that it has. */
+struct ct_vk_made {
+  const struct ct_mat *mat;
+  uint32_t tensor[CT_KEEPS]; /* 0: it is not kept so */
+};
+
+/* Returns the words that a tile takes in all ways; none without rows. */
+uint32_t ct_vk_made(struct ct_vk *v, const struct ct_mat *m, struct ct_vk_made *made);
+/* A tile from a register to the scratchpad, in all ways one behind the other; from there to its
+ * place. Both return the words. */
+uint32_t ct_vk_vs_made(struct ct_vk *v, const struct ct_vk_made *made, struct ct_ref reg,
+                       struct ct_ref spm);
+uint32_t ct_vk_st_made(struct ct_vk *v, const struct ct_vk_made *made, uint32_t plane,
+                       struct ct_ref spm, uint32_t group);
+
 #endif

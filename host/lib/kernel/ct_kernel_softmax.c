@@ -27,7 +27,7 @@ struct softmax {
   uint32_t rows, classes, planes;
   struct source x, targets;
   bool together; /* all planes of a group lie in a slot */
-  uint32_t y[CT_KEEPS], dx[CT_KEEPS], loss[CT_KEEPS];
+  struct ct_vk_made y, dx, loss;
   uint32_t temp, loads, rate, result; /* registers */
   uint32_t out;
   /* Under way. */
@@ -133,26 +133,6 @@ static struct ct_ref gradient(struct softmax *s, struct ct_ref softmax, struct c
   return to;
 }
 
-static uint32_t put(struct softmax *s, const struct ct_mat *m, const uint32_t *tensor,
-                    struct ct_ref reg, struct ct_ref out, uint32_t at) {
-  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-    if (tensor[keep] == 0) continue;
-    ct_vk_vs(&s->v, (enum ct_keep)keep, m->narrow, reg, ct_behind(out, at));
-    at += ct_vk_words((enum ct_keep)keep);
-  }
-  return at;
-}
-
-static uint32_t send(struct softmax *s, const uint32_t *tensor, struct ct_ref out, uint32_t at) {
-  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-    if (tensor[keep] == 0) continue;
-    ct_vk_st(&s->v, (enum ct_keep)keep, ct_tile_of(s->v.l, tensor[keep], s->plane, s->group),
-             ct_behind(out, at), 1);
-    at += ct_vk_words((enum ct_keep)keep);
-  }
-  return at;
-}
-
 static void results(void *kernel, uint32_t p) {
   struct softmax *s = kernel;
   struct ct_lower *l = s->v.l;
@@ -170,11 +150,10 @@ static void results(void *kernel, uint32_t p) {
   }
   if (!s->k->y.rows && !s->k->dx.rows) return;
   const struct ct_ref out = ct_next(l, s->out);
-  uint32_t at = 0;
-  if (s->k->y.rows) at = put(s, &s->k->y, s->y, y, out, at);
-  if (s->k->dx.rows) put(s, &s->k->dx, s->dx, dx, out, at);
-  at = send(s, s->y, out, 0);
-  send(s, s->dx, out, at);
+  const uint32_t at = ct_vk_vs_made(&s->v, &s->y, y, out);
+  ct_vk_vs_made(&s->v, &s->dx, dx, ct_behind(out, at));
+  ct_vk_st_made(&s->v, &s->y, s->plane, out, s->group);
+  ct_vk_st_made(&s->v, &s->dx, s->plane, ct_behind(out, at), s->group);
 }
 
 /* ---- A group ---- */
@@ -244,8 +223,8 @@ static void finish_loss(struct softmax *s) {
                            .rows = 1,
                            .cols = 1});
   s->plane = s->group = 0;
-  put(s, &s->k->loss, s->loss, to, out, 0);
-  send(s, s->loss, out, 0);
+  ct_vk_vs_made(&s->v, &s->loss, to, out);
+  ct_vk_st_made(&s->v, &s->loss, s->plane, out, s->group);
 }
 
 /* ---- Places ---- */
@@ -256,22 +235,12 @@ static void open_source(struct softmax *s, struct source *from, const struct ct_
   from->tensor = ct_vk_tensor(&s->v, m, from->keep, false);
 }
 
-static uint32_t open_target(struct softmax *s, uint32_t *tensor, const struct ct_mat *m) {
-  uint32_t words = 0;
-  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-    if (m->rows == 0 || m->keep[keep].reg == 0) continue;
-    tensor[keep] = ct_vk_tensor(&s->v, m, (enum ct_keep)keep, true);
-    words += ct_vk_words((enum ct_keep)keep);
-  }
-  return words;
-}
-
 static void place(struct softmax *s) {
   struct ct_lower *l = s->v.l;
   open_source(s, &s->x, &s->k->x);
   open_source(s, &s->targets, &s->k->targets);
-  uint32_t words = open_target(s, s->y, &s->k->y) + open_target(s, s->dx, &s->k->dx);
-  const uint32_t loss = open_target(s, s->loss, &s->k->loss);
+  uint32_t words = ct_vk_made(&s->v, &s->k->y, &s->y) + ct_vk_made(&s->v, &s->k->dx, &s->dx);
+  const uint32_t loss = ct_vk_made(&s->v, &s->k->loss, &s->loss);
   if (loss > words) words = loss;
   s->temp = ct_reg_tensor(l, "in between", CT_VK_FIRST_REG, TEMPS);
   s->loads = ct_reg_ring(l, "loads", CT_VK_FIRST_REG + TEMPS, 2);

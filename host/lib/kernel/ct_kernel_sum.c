@@ -20,11 +20,6 @@ struct source {
   uint32_t tensor, at; /* pieces of FP32 are rows; where it lies in a slot of one block */
 };
 
-struct result {
-  const struct ct_mat *mat;
-  uint32_t tensor[CT_KEEPS];
-};
-
 struct sum {
   struct ct_vk v;
   const struct ct_sum_rows *k;
@@ -33,7 +28,7 @@ struct sum {
   unsigned sources;
   bool together;   /* sixteen segments are loaded at once */
   uint32_t groups; /* x is these, of so many index units at once; 0: it is not */
-  struct result y, too;
+  struct ct_vk_made y, too;
   uint32_t temp, less_reg, sums, result; /* registers */
   uint32_t loads[SOURCES];
   uint32_t words, less_words, sum_words, out_words; /* rings in the scratchpad */
@@ -183,26 +178,14 @@ static void blocks(struct sum *s, uint32_t first, uint32_t count, uint32_t some,
 /* ---- A segment ---- */
 
 /* A tile of sums goes to device memory. */
-static void store(struct sum *s, const struct result *to, struct ct_ref result) {
-  struct ct_lower *l = s->v.l;
-  const struct ct_ref out = ct_next(l, s->out_words);
-  uint32_t at = 0;
-  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-    if (to->tensor[keep] == 0) continue;
-    ct_vk_vs(&s->v, (enum ct_keep)keep, to->mat->narrow, result, ct_behind(out, at));
-    at += ct_vk_words((enum ct_keep)keep);
-  }
-  at = 0;
-  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-    if (to->tensor[keep] == 0) continue;
-    ct_vk_st(&s->v, (enum ct_keep)keep, ct_tile_of(l, to->tensor[keep], s->plane, s->group),
-             ct_behind(out, at), 1);
-    at += ct_vk_words((enum ct_keep)keep);
-  }
+static void store(struct sum *s, const struct ct_vk_made *to, struct ct_ref result) {
+  const struct ct_ref out = ct_next(s->v.l, s->out_words);
+  ct_vk_vs_made(&s->v, to, result, out);
+  ct_vk_st_made(&s->v, to, s->plane, out, s->group);
 }
 
 /* Row 0 of sums, by halves, times the scale. */
-static void finish(struct sum *s, unsigned sum, const struct result *y) {
+static void finish(struct sum *s, unsigned sum, const struct ct_vk_made *y) {
   struct ct_lower *l = s->v.l;
   const struct ct_ref to = ct_next(l, s->result);
   for (unsigned half = 8, i = 0; half > 0; half /= 2, ++i) {
@@ -353,18 +336,6 @@ static uint32_t blocks_of_slot(const struct sum *s) {
   return s->together ? s->segment : s->blocks;
 }
 
-/* Words of a tile in all ways. */
-static uint32_t add_result(struct sum *s, const struct ct_mat *m, struct result *y) {
-  uint32_t words = 0;
-  y->mat = m;
-  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-    if (m->keep[keep].reg == 0) continue;
-    y->tensor[keep] = ct_vk_tensor(&s->v, m, (enum ct_keep)keep, true);
-    words += ct_vk_words((enum ct_keep)keep);
-  }
-  return words;
-}
-
 static void place(struct sum *s, bool lean) {
   struct ct_lower *l = s->v.l;
   uint32_t reg = CT_VK_FIRST_REG;
@@ -374,8 +345,8 @@ static void place(struct sum *s, bool lean) {
     ct_vk_keep(&s->k->less, &s->less.keep);
     s->less.tensor = ct_vk_tensor(&s->v, &s->k->less, s->less.keep, false);
   }
-  const uint32_t out_words = add_result(s, &s->k->y, &s->y);
-  const uint32_t too_words = s->k->too.rows ? add_result(s, &s->k->too, &s->too) : 0;
+  const uint32_t out_words = ct_vk_made(&s->v, &s->k->y, &s->y);
+  const uint32_t too_words = ct_vk_made(&s->v, &s->k->too, &s->too);
   s->temp = ct_reg_tensor(l, "sums", reg, TEMPS);
   reg += TEMPS;
   for (unsigned i = 0; i < s->sources; ++i, reg += LOADS)

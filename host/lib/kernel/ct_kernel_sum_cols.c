@@ -15,17 +15,12 @@ struct source {
   uint32_t tensor, words; /* a ring in the scratchpad */
 };
 
-struct result {
-  const struct ct_mat *mat;
-  uint32_t tensor[CT_KEEPS];
-};
-
 struct sum_cols {
   struct ct_vk v;
   const struct ct_sum_cols *k;
   struct source x[SOURCES], less;
   unsigned sources;
-  struct result y, too;
+  struct ct_vk_made y, too;
   uint32_t temp, loads, result, out; /* registers; a ring in the scratchpad */
   /* Under way. */
   uint32_t group, first_group, rows, first_plane, cols;
@@ -87,25 +82,14 @@ static void load_less(struct sum_cols *s) {
   }
 }
 
-static void finish(struct sum_cols *s, unsigned of, const struct result *y) {
+static void finish(struct sum_cols *s, unsigned of, const struct ct_vk_made *y) {
   struct ct_lower *l = s->v.l;
   const struct ct_ref sum = temp(s, of), to = ct_next(l, s->result), out = ct_next(l, s->out);
-  uint32_t at = 0;
   ct_reduce(l, &(struct ct_reduce){.a = sum, .b = temp(s, T_X), .to = sum});
   s->cols = 1;
   va(s, (struct ct_va){.to = to, .a = sum, .b = CT_VA_SCALAR, .sb = ct_vk_bits(s->k->scale)});
-  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-    if (y->tensor[keep] == 0) continue;
-    ct_vk_vs(&s->v, (enum ct_keep)keep, y->mat->narrow, to, ct_behind(out, at));
-    at += ct_vk_words((enum ct_keep)keep);
-  }
-  at = 0;
-  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-    if (y->tensor[keep] == 0) continue;
-    ct_vk_st(&s->v, (enum ct_keep)keep, ct_tile_of(l, y->tensor[keep], 0, s->group),
-             ct_behind(out, at), 1);
-    at += ct_vk_words((enum ct_keep)keep);
-  }
+  ct_vk_vs_made(&s->v, y, to, out);
+  ct_vk_st_made(&s->v, y, 0, out, s->group);
 }
 
 static void one_group(void *kernel, uint32_t g) {
@@ -132,25 +116,13 @@ static void open_source(struct sum_cols *s, struct source *from, const struct ct
   from->tensor = ct_vk_tensor(&s->v, m, from->keep, false);
 }
 
-/* Words of a tile in all ways. */
-static uint32_t open_result(struct sum_cols *s, struct result *y, const struct ct_mat *m) {
-  uint32_t words = 0;
-  y->mat = m;
-  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-    if (m->keep[keep].reg == 0) continue;
-    y->tensor[keep] = ct_vk_tensor(&s->v, m, (enum ct_keep)keep, true);
-    words += ct_vk_words((enum ct_keep)keep);
-  }
-  return words;
-}
-
 static void place(struct sum_cols *s) {
   struct ct_lower *l = s->v.l;
   open_source(s, &s->x[s->sources++], &s->k->x);
   if (s->k->times.rows) open_source(s, &s->x[s->sources++], &s->k->times);
   if (s->k->less.rows) open_source(s, &s->less, &s->k->less);
-  const uint32_t words = open_result(s, &s->y, &s->k->y);
-  const uint32_t too_words = s->k->too.rows ? open_result(s, &s->too, &s->k->too) : 0;
+  const uint32_t words = ct_vk_made(&s->v, &s->k->y, &s->y);
+  const uint32_t too_words = ct_vk_made(&s->v, &s->k->too, &s->too);
   s->temp = ct_reg_tensor(l, "sums", CT_VK_FIRST_REG, TEMPS);
   s->loads = ct_reg_ring(l, "loads", CT_VK_FIRST_REG + TEMPS, 4);
   s->result = ct_reg_ring(l, "results", CT_VK_FIRST_REG + TEMPS + 4, 2);
