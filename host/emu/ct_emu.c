@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory, registers and jobs of the emulated device, and the transport "emu:". */
+#define _DEFAULT_SOURCE 1 /* ct_memory.h */
 #include "ct_emu.h"
 
 #include <inttypes.h>
@@ -9,6 +10,7 @@
 
 #include "coltrain/coltrain.h" /* the errors transports return */
 #include "ct_deadline.h"
+#include "ct_memory.h"
 #include "ct_uri.h"
 
 static const size_t UNIT = 16; /* bytes of a beat, and of DRAM addresses */
@@ -539,7 +541,7 @@ static void emu_close(void *self) {
   free(emu->spm_q);
   free(emu->spm_e);
   free(emu->spm_wrong);
-  free(emu->dram);
+  ct_memory_free(emu->dram, emu->dram_bytes);
   free(emu);
 }
 
@@ -559,7 +561,7 @@ static struct ct_emu *alloc_emu(size_t spm_words, size_t dram_bytes) {
   emu->spm_q = alloc_lines(spm_words * sizeof *emu->spm_q);
   emu->spm_e = calloc(spm_words, 1);
   emu->spm_wrong = calloc(spm_words, 1);
-  emu->dram = calloc(1, dram_bytes);
+  emu->dram = ct_memory_new(dram_bytes);
   if (emu->spm_q && emu->spm_e && emu->spm_wrong && emu->dram) return emu;
   emu_close(emu);
   return NULL;

@@ -77,7 +77,7 @@ $(BUILD)/tb/plugins/large.so: tb/host/large.c | $(GEN_H)
 $(call host_test,test_memory,tb/host/test_memory.c tb/host/tiny_program.c)
 $(BUILD)/tb/test_memory $(BUILD)/tb/test_memory.san: | $(BUILD)/tb/plugins/large.so $(BUILD)/lib/coltrain/sim.so
 # Allocations of the library come to the test, which refuses some.
-$(call host_test,test_nomemory,tb/host/test_nomemory.c,-Wl$(comma)--wrap=malloc$(comma)--wrap=calloc$(comma)--wrap=realloc$(comma)--wrap=aligned_alloc$(comma)--wrap=strdup$(comma)--wrap=free)
+$(call host_test,test_nomemory,tb/host/test_nomemory.c,-Wl$(comma)--wrap=malloc$(comma)--wrap=calloc$(comma)--wrap=realloc$(comma)--wrap=aligned_alloc$(comma)--wrap=strdup$(comma)--wrap=free$(comma)--wrap=mmap$(comma)--wrap=munmap)
 $(call host_test,test_endless,tb/host/test_endless.c)
 $(BUILD)/tb/test_endless $(BUILD)/tb/test_endless.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_gradients,tb/host/test_gradients.c tb/host/ct_racecheck.c tb/host/tiny_program.c,-lm)

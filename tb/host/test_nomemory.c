@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,12 +35,16 @@ void *__real_realloc(void *old, size_t size);
 void *__real_aligned_alloc(size_t align, size_t size);
 char *__real_strdup(const char *text);
 void __real_free(void *p);
+void *__real_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
+int __real_munmap(void *at, size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t size);
 char *__wrap_strdup(const char *text);
 void __wrap_free(void *p);
+void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
+int __wrap_munmap(void *at, size_t size);
 
 static struct {
   bool armed, for_good; /* from the one that fails on */
@@ -87,6 +92,19 @@ char *__wrap_strdup(const char *text) {
 void __wrap_free(void *p) {
   host.live -= p != NULL;
   __real_free(p);
+}
+
+/* The memory of a device (ct_memory.h). */
+void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset) {
+  if (refuses()) return MAP_FAILED;
+  void *p = __real_mmap(at, size, prot, flags, fd, offset);
+  host.live += p != MAP_FAILED;
+  return p;
+}
+
+int __wrap_munmap(void *at, size_t size) {
+  --host.live;
+  return __real_munmap(at, size);
 }
 /* NOLINTEND(bugprone-reserved-identifier) */
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _DEFAULT_SOURCE 1 /* ct_memory.h */
 #include "host/transports/sim/ct_axi_mem.h"
 
 #include <inttypes.h>
@@ -6,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "host/transports/ct_memory.h"
 
 enum {
   kIds = 2,
@@ -119,7 +122,7 @@ ct_axi_mem *ct_axi_mem_new(const struct ct_axi_mem_config *config) {
   m->r_cost = (uint64_t)kFrac * kBeat / c->read_bytes;
   m->w_cost = (uint64_t)kFrac * kBeat / c->write_bytes;
   m->rng = c->seed * UINT64_C(0x9E3779B97F4A7C15) | 1;
-  m->data = calloc(c->bytes ? c->bytes : 1, 1);
+  m->data = ct_memory_new(c->bytes);
   m->slots = calloc(kSlots, sizeof *m->slots);
   if (!m->data || !m->slots) {
     ct_axi_mem_free(m);
@@ -131,7 +134,7 @@ ct_axi_mem *ct_axi_mem_new(const struct ct_axi_mem_config *config) {
 void ct_axi_mem_free(ct_axi_mem *m) {
   if (!m) return;
   free(m->slots);
-  free(m->data);
+  ct_memory_free(m->data, m->config.bytes);
   free(m);
 }
 

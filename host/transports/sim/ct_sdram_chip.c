@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _DEFAULT_SOURCE 1 /* ct_memory.h */
 #include "ct_sdram_chip.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "host/transports/ct_memory.h"
 
 enum { kBanks = 4, kBurst = 8, kRing = 32 };
 
@@ -64,11 +67,15 @@ struct ct_sdram_chip_config ct_sdram_chip_default(uint32_t clock_ps) {
   return config;
 }
 
+static size_t bytes_of(const ct_sdram_chip *chip) {
+  return (size_t)2 * kBanks << (chip->config.row_bits + chip->config.col_bits);
+}
+
 ct_sdram_chip *ct_sdram_chip_new(const struct ct_sdram_chip_config *config) {
   ct_sdram_chip *chip = calloc(1, sizeof *chip);
   if (!chip) return NULL;
   chip->config = *config;
-  chip->data = calloc((size_t)2 * kBanks << (config->row_bits + config->col_bits), 1);
+  chip->data = ct_memory_new(bytes_of(chip));
   if (!chip->data) {
     free(chip);
     return NULL;
@@ -85,7 +92,7 @@ ct_sdram_chip *ct_sdram_chip_new(const struct ct_sdram_chip_config *config) {
 
 void ct_sdram_chip_free(ct_sdram_chip *chip) {
   if (!chip) return;
-  free(chip->data);
+  ct_memory_free(chip->data, bytes_of(chip));
   free(chip);
 }
 
