@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory for what stands for a device's: zeroed, and taken from the system only page by page as it is touched.
+ * Memory for what stands for a device's: zeroed, and taken from the system only page by page as it
+ * is touched.
  *
- * calloc() promises the zeros, but not that: with MALLOC_PERTURB_, and in some allocators by themselves, each byte is written, and
- * a device has hundreds of megabytes of which most programs touch a few. A page that nobody may touch stands on either side, so that
- * an address outside ends the program where it is used.
+ * calloc() promises the zeros, but not that: with MALLOC_PERTURB_, and in some allocators by
+ * themselves, each byte is written, and a device has hundreds of megabytes of which most programs
+ * touch a few. A page that nobody may touch stands on either side, so that an address outside ends
+ * the program where it is used.
  *
  * Who includes this defines _DEFAULT_SOURCE (or _GNU_SOURCE) in front of all includes. Any thread.
  */
