@@ -177,31 +177,48 @@ ecp5_try() {
   return "$ended"
 }
 
-# Ways to weigh conflicts (scripts/router-weights), in the order in which they are tried. WAYS names others.
-ECP5_WAYS="4.5:0.45:1 5:0.4:0.2"
+# Ways to weigh conflicts (scripts/router-weights), in the order in which they are tried with each placement. WAYS names others.
+ECP5_WAYS="4.5:0.45:1:12"
 
-# ecp5_ways DIR TOP PLACED.json ARGUMENT...: nextpnr's places for all cells once (DIR/TOP.kept.json), then routes by one way after the other until one does it:
-# to try again costs no new placement. A line for each try goes to DIR/tries.txt and to stderr, its log is DIR/pnr.log.
+# ecp5_ways DIR TOP PLACED.json ARGUMENT...: nextpnr's places for all cells, then routes by one way after the other. If none does it, the conflicts
+# of round $ease_round say where wires are short; there some sites are left free (scripts/floorplan --ease), and all is placed and routed again: up to
+# $eases times. A line for each try goes to DIR/tries.txt and to stderr, its log is DIR/pnr.log.
 ecp5_ways() {
   dir=$1 top=$2 json=$3
   shift 3
-  ecp5_bounded "$dir/place2.log" "$nextpnr" "$@" --no-route --json "$json" --write "$dir/$top.kept.json" || return 1
-  # The clocks that packing found are not in what nextpnr writes.
-  sed -n "s/.*Max frequency for clock *'\([^']*\)'.* at \([0-9.]*\) MHz).*/FREQUENCY NET \"\1\" \2 MHZ;/p" "$dir/place2.log" | sort -u >"$dir/clocks.lpf"
   : >"$dir/tries.txt"
-  for way in ${WAYS:-$ECP5_WAYS}; do
-    "$python" scripts/router-weights "$way" "$dir/$top.kept.json" "$dir/$top.way.json" || return 1
-    routed=no
-    ecp5_try "$dir/pnr.log" "$nextpnr" "$@" --lpf "$dir/clocks.lpf" --no-pack --no-place ${ECP5_CONFIG:+--textcfg "$ECP5_CONFIG"} \
-      --json "$dir/$top.way.json" --report "$dir/report.json" && routed=yes
-    rm -f "$dir/$top.way.json"
-    ecp5_rounds "$dir/pnr.log" | {
-      read -r rounds least at || :
-      echo "weights $way: ${rounds:-0} rounds, fewest conflicts ${least:-?} in round ${at:-?}, routed: $routed"
-    } | tee -a "$dir/tries.txt" >&2
-    [ $routed = no ] || return 0
-    cp "$dir/pnr.log" "$dir/pnr-$way.log"
+  placement=0
+  while :; do
+    ecp5_bounded "$dir/place2.log" "$nextpnr" "$@" --no-route --json "$json" --write "$dir/$top.kept.json" || return 1
+    # The clocks that packing found are not in what nextpnr writes.
+    sed -n "s/.*Max frequency for clock *'\([^']*\)'.* at \([0-9.]*\) MHz).*/FREQUENCY NET \"\1\" \2 MHZ;/p" "$dir/place2.log" | sort -u >"$dir/clocks.lpf"
+    for way in ${WAYS:-$ECP5_WAYS}; do
+      ecp5_way "$@" && return 0
+    done
+    placement=$((placement + 1))
+    heat=$dir/heat/h_congestion_by_coordinate_$ease_round.csv
+    if [ "$placement" -gt "$eases" ] || [ ! -s "$heat" ]; then return 1; fi
+    "$python" scripts/floorplan --ease "$heat" "$json" "$dir/$top.eased.json" || return 1
+    mv "$dir/$top.eased.json" "$dir/$top.placed.json"
+    json=$dir/$top.placed.json
   done
+}
+
+# ecp5_way ARGUMENT...: one try of ecp5_ways.
+ecp5_way() {
+  "$python" scripts/router-weights "$way" "$dir/$top.kept.json" "$dir/$top.way.json" || return 1
+  rm -rf "$dir/heat"
+  mkdir "$dir/heat"
+  routed=no
+  ecp5_try "$dir/pnr.log" "$nextpnr" "$@" --lpf "$dir/clocks.lpf" --no-pack --no-place --router2-heatmap "$dir/heat/h" \
+    ${ECP5_CONFIG:+--textcfg "$ECP5_CONFIG"} --json "$dir/$top.way.json" --report "$dir/report.json" && routed=yes
+  rm -f "$dir/$top.way.json"
+  ecp5_rounds "$dir/pnr.log" | {
+    read -r rounds least at || :
+    echo "placement $placement, weights $way: ${rounds:-0} rounds, fewest conflicts ${least:-?} in round ${at:-?}, routed: $routed"
+  } | tee -a "$dir/tries.txt" >&2
+  [ $routed = no ] || return 0
+  cp "$dir/pnr.log" "$dir/pnr-$placement-$way.log"
   return 1
 }
 
@@ -210,11 +227,12 @@ ecp5_ways() {
 # get better ones (scripts/floorplan), then all is placed again, and routed: a board (ECP5_CONFIG) by the ways above, anything else by the first of them.
 # PLACER, ROUTER: other ones of nextpnr's. ECP5_CONFIG: the file for ecppack. LIMIT: the most seconds of one run of nextpnr's (three hours): a router
 # that finds no way may go on for days. STALL: the rounds that router2 has for fewer conflicts (25).
+# EASES: how often a board may be placed again with more room where wires were short (3).
 ecp5_route() {
   nextpnr=$(ecp5_nextpnr) || return 1
   dir=$1 top=$2 device=$3 json=$1/$2.json
   limit=${LIMIT:-10800}
-  stall=${STALL:-25} poll=${ECP5_POLL:-5}
+  stall=${STALL:-25} poll=${ECP5_POLL:-5} eases=${EASES:-3} ease_round=13
   shift 3
   set -- "--$device" --package CABGA381 --timing-allow-fail "$@"
   if [ "$device" = 85k ] && [ "${FLOORPLAN:-1}" != 0 ]; then

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ecp5_ways of scripts/ecp5.sh with a made-up nextpnr: all cells are placed once, ways to route are tried in turn, one that no longer gets anywhere is ended."""
+"""ecp5_ways of scripts/ecp5.sh with a made-up nextpnr: all cells are placed, ways to route are tried in turn, one that no longer gets anywhere is ended; where
+none does it, all are placed again with room where conflicts were."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 # Places, or routes as the first weight says: 1 ends well, 2 has more conflicts in each round for ever, 3 ends with an error at once, 4 says
-# nothing. A call a line in calls.txt.
+# nothing, 5 routes only with fillers in the netlist. A call a line in calls.txt.
 NEXTPNR = """#!/usr/bin/python3
 import json, sys, time
 given = dict(zip(sys.argv, sys.argv[1:] + [""]))
@@ -29,12 +30,21 @@ if "--write" in given:
 assert "FREQUENCY NET \\"$glbnet$clk\\" 40.00 MHZ;" in open(given["--lpf"]).read(), "the clocks are lost"
 assert "--no-place" in given and "--no-pack" in given
 first = design["modules"]["top"]["settings"]["router2/initCurrCongWeight"]
+margin = design["modules"]["top"]["settings"]["router2/bbMargin/x"]
+fillers = sum(c.startswith("$filler") for c in design["modules"]["top"]["cells"])
+with open("calls.txt", "a") as calls:
+    print("margin", margin, "fillers", fillers, file=calls)
+if first == "5":
+    first = "1" if fillers else "2"
 if first == "3":
     sys.exit("ERROR: no")
 if first == "4":
     time.sleep(100)
 for i in range(1, 1000):
     over = 10 - i if first == "1" else 100 + i
+    with open("%s_congestion_by_coordinate_%d.csv" % (given["--router2-heatmap"], i), "w") as heat:
+        for x in range(128):
+            heat.write("".join("%d," % (40 if 30 <= x < 40 and 60 <= y < 70 else 0) for y in range(97)) + "\\n")
     print(f"Info:     iter={i} wires=5000 overused={over} overuse={over} archfail=NA", flush=True)
     if over == 0:
         open(given["--report"], "w").write("{}")
@@ -43,46 +53,65 @@ for i in range(1, 1000):
 """
 
 
-def tries(folder: Path, ways: str, limit: int = 60) -> tuple[int, list[str], list[str]]:
+def tries(folder: Path, ways: str, limit: int = 60, eases: int = 0) -> tuple[int, list[str], list[str]]:
     """The exit status, what was called, and a line for each try."""
-    (folder / "top.json").write_text(json.dumps({"modules": {"top": {"cells": {"a": {}}}}}))
+    (folder / "top.json").write_text(json.dumps({"modules": {"top": {"cells": {"a": {"attributes": {}}}}}}))
     tool = folder / "nextpnr"
     tool.write_text(NEXTPNR)
     tool.chmod(0o755)
-    script = f'. {TOP}/scripts/ecp5.sh; nextpnr={tool} python=python3 limit={limit} stall=10 poll=0.1; cd {TOP}; calls="{folder}"; cd "$calls"; '
-    script += f"mkdir scripts; ln -s {TOP}/scripts/router-weights scripts/; ecp5_ways . top top.json --seed 1"
+    script = f'. {TOP}/scripts/ecp5.sh; nextpnr={tool} python=python3 limit={limit} stall=10 poll=0.1 eases={eases} ease_round=3; cd {TOP}; calls="{folder}"; cd "$calls"; '
+    script += f"mkdir scripts; ln -s {TOP}/scripts/router-weights {TOP}/scripts/floorplan scripts/; ecp5_ways . top top.json --seed 1"
     done = subprocess.run(["sh", "-c", script], cwd=folder, env={**os.environ, "WAYS": ways}, capture_output=True, text=True, timeout=120, check=False)
     print(done.stderr)
-    return done.returncode, (folder / "calls.txt").read_text().split(), (folder / "tries.txt").read_text().splitlines()
+    return done.returncode, (folder / "calls.txt").read_text().splitlines(), (folder / "tries.txt").read_text().splitlines()
 
 
 def test_the_second_way_routes_what_was_placed_once(tmp_path: Path) -> None:
     began = time.monotonic()
     status, calls, lines = tries(tmp_path, "2:0.5:1 1:0.25:0.5 2:0:1")
     assert status == 0
-    assert calls == ["place", "route", "route"]
-    assert lines[0].startswith("weights 2:0.5:1: ") and lines[0].endswith("fewest conflicts 101 in round 1, routed: no")
-    assert lines[1:] == ["weights 1:0.25:0.5: 10 rounds, fewest conflicts 0 in round 10, routed: yes"]
+    assert calls == ["place", "route", "margin 3 fillers 0", "route", "margin 3 fillers 0"]
+    assert lines[0].startswith("placement 0, weights 2:0.5:1: ") and lines[0].endswith("fewest conflicts 101 in round 1, routed: no")
+    assert lines[1:] == ["placement 0, weights 1:0.25:0.5: 10 rounds, fewest conflicts 0 in round 10, routed: yes"]
     assert time.monotonic() - began < 15, "the first try was not ended early"
-    assert "10 rounds without fewer conflicts" in (tmp_path / "pnr-2:0.5:1.log").read_text()
+    assert "10 rounds without fewer conflicts" in (tmp_path / "pnr-0-2:0.5:1.log").read_text()
     assert "overused=0 " in (tmp_path / "pnr.log").read_text()
 
 
 def test_no_way_routes(tmp_path: Path) -> None:
     status, calls, lines = tries(tmp_path, "3:0:0 2:0:1")
     assert status != 0
-    assert calls == ["place", "route", "route"]
+    assert [call for call in calls if "fillers" not in call] == ["place", "route", "route"]
     assert [line.endswith("routed: no") for line in lines] == [True, True]
 
 
 def test_a_try_has_a_limit(tmp_path: Path) -> None:
     status, _, lines = tries(tmp_path, "4:0:1 1:0:1", limit=5)
     assert status == 0
-    assert lines[0] == "weights 4:0:1: 0 rounds, fewest conflicts ? in round ?, routed: no"
-    assert "stopped after 5 seconds" in (tmp_path / "pnr-4:0:1.log").read_text()
+    assert lines[0] == "placement 0, weights 4:0:1: 0 rounds, fewest conflicts ? in round ?, routed: no"
+    assert "stopped after 5 seconds" in (tmp_path / "pnr-0-4:0:1.log").read_text()
 
 
-@pytest.mark.parametrize("wrong", ["1:2", "a:b:c", "1:-1:0"])
+def test_places_again_with_room_where_conflicts_were(tmp_path: Path) -> None:
+    status, calls, lines = tries(tmp_path, "5:0:1:12", eases=2)
+    assert status == 0
+    assert [line.split(",")[0] for line in lines] == ["placement 0", "placement 1"]
+    assert [call for call in calls if "fillers" not in call] == ["place", "route", "place", "route"]
+    fillers = [call.split() for call in calls if "fillers" in call]
+    assert [words[1] for words in fillers] == ["12", "12"]
+    # 100 places have conflicts, and those around them; each has eight sites of which less than a third is left free.
+    assert int(fillers[0][3]) == 0 and 100 < int(fillers[1][3]) < 18 * 18 * 8 * 0.31
+
+
+def test_it_is_placed_again_so_many_times_and_no_more(tmp_path: Path) -> None:
+    status, calls, _ = tries(tmp_path, "2:0:1", eases=2)
+    assert status != 0
+    fillers = [int(call.split()[3]) for call in calls if "fillers" in call]
+    assert len(fillers) == 3
+    assert fillers[0] == 0 < fillers[1] < fillers[2], "more room each time"
+
+
+@pytest.mark.parametrize("wrong", ["1:2", "a:b:c", "1:-1:0", "1:1:1:0", "1:1:1:x"])
 def test_weights_are_three_numbers(tmp_path: Path, wrong: str) -> None:
     (tmp_path / "in.json").write_text("{}")
     command: list[str | Path] = [TOP / "scripts/router-weights", wrong, tmp_path / "in.json", tmp_path / "out.json"]
