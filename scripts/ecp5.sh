@@ -187,7 +187,7 @@ ecp5_ways() {
   dir=$1 top=$2 json=$3
   shift 3
   : >"$dir/tries.txt"
-  placement=0
+  placement=0 free=
   while :; do
     ecp5_bounded "$dir/place2.log" "$nextpnr" "$@" --no-route --json "$json" --write "$dir/$top.kept.json" || return 1
     # The clocks that packing found are not in what nextpnr writes.
@@ -199,6 +199,7 @@ ecp5_ways() {
     heat=$dir/heat/h_congestion_by_coordinate_$ease_round.csv
     if [ "$placement" -gt "$eases" ] || [ ! -s "$heat" ]; then return 1; fi
     "$python" scripts/floorplan --ease "$heat" "$json" "$dir/$top.eased.json" || return 1
+    free=" ($(grep -o '"\$filler' "$dir/$top.eased.json" | wc -l) sites of LUTs left free)"
     mv "$dir/$top.eased.json" "$dir/$top.placed.json"
     json=$dir/$top.placed.json
   done
@@ -215,7 +216,7 @@ ecp5_way() {
   rm -f "$dir/$top.way.json"
   ecp5_rounds "$dir/pnr.log" | {
     read -r rounds least at || :
-    echo "placement $placement, weights $way: ${rounds:-0} rounds, fewest conflicts ${least:-?} in round ${at:-?}, routed: $routed"
+    echo "placement $placement$free, weights $way: ${rounds:-0} rounds, fewest conflicts ${least:-?} in round ${at:-?}, routed: $routed"
   } | tee -a "$dir/tries.txt" >&2
   [ $routed = no ] || return 0
   cp "$dir/pnr.log" "$dir/pnr-$placement-$way.log"

@@ -95,11 +95,12 @@ def test_a_try_has_a_limit(tmp_path: Path) -> None:
 def test_places_again_with_room_where_conflicts_were(tmp_path: Path) -> None:
     status, calls, lines = tries(tmp_path, "5:0:1:12", eases=2)
     assert status == 0
-    assert [line.split(",")[0] for line in lines] == ["placement 0", "placement 1"]
+    assert lines[0].startswith("placement 0, weights 5:0:1:12: ")
     assert [call for call in calls if "fillers" not in call] == ["place", "route", "place", "route"]
     fillers = [call.split() for call in calls if "fillers" in call]
     assert [words[1] for words in fillers] == ["12", "12"]
     # 100 places have conflicts, and those around them; each has eight sites of which less than a third is left free.
+    assert lines[1].startswith(f"placement 1 ({fillers[1][3]} sites of LUTs left free), weights 5:0:1:12: ")
     assert int(fillers[0][3]) == 0 and 100 < int(fillers[1][3]) < 18 * 18 * 8 * 0.31
 
 
