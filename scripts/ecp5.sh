@@ -182,11 +182,13 @@ ECP5_WAYS="4.5:0.45:1:12"
 
 # ecp5_ways DIR TOP PLACED.json ARGUMENT...: nextpnr's places for all cells, then routes by one way after the other. If none does it, the conflicts
 # of round $ease_round say where wires are short; there some sites are left free (scripts/floorplan --ease), and all is placed and routed again: up to
-# $eases times. A line for each try goes to DIR/tries.txt and to stderr, its log is DIR/pnr.log.
+# $eases times. So it goes on, too, where a clock is missed, and if that stays so the first that routed is what is left. A line for each try goes to
+# DIR/tries.txt and to stderr, its log is DIR/pnr.log.
 ecp5_ways() {
   dir=$1 top=$2 json=$3
   shift 3
   : >"$dir/tries.txt"
+  rm -rf "$dir/slow"
   placement=0 free=
   while :; do
     ecp5_bounded "$dir/place2.log" "$nextpnr" "$@" --no-route --json "$json" --write "$dir/$top.kept.json" || return 1
@@ -197,12 +199,15 @@ ecp5_ways() {
     done
     placement=$((placement + 1))
     heat=$dir/heat/h_congestion_by_coordinate_$ease_round.csv
-    if [ "$placement" -gt "$eases" ] || [ ! -s "$heat" ]; then return 1; fi
+    if [ "$placement" -gt "$eases" ] || [ ! -s "$heat" ]; then break; fi
     "$python" scripts/floorplan --ease "$heat" "$json" "$dir/$top.eased.json" || return 1
     free=" ($(grep -o '"\$filler' "$dir/$top.eased.json" | wc -l) sites of LUTs left free)"
     mv "$dir/$top.eased.json" "$dir/$top.placed.json"
     json=$dir/$top.placed.json
   done
+  [ -d "$dir/slow" ] || return 1
+  cp "$dir/slow/pnr.log" "$dir/slow/report.json" "$dir/"
+  [ -z "${ECP5_CONFIG:-}" ] || cp "$dir/slow/config" "$ECP5_CONFIG"
 }
 
 # ecp5_way ARGUMENT...: one try of ecp5_ways.
@@ -214,13 +219,24 @@ ecp5_way() {
   ecp5_try "$dir/pnr.log" "$nextpnr" "$@" --lpf "$dir/clocks.lpf" --no-pack --no-place --router2-heatmap "$dir/heat/h" \
     ${ECP5_CONFIG:+--textcfg "$ECP5_CONFIG"} --json "$dir/$top.way.json" --report "$dir/report.json" && routed=yes
   rm -f "$dir/$top.way.json"
+  if [ $routed = yes ] && ecp5_missed "$dir/pnr.log"; then routed="yes, a clock is missed"; fi
   ecp5_rounds "$dir/pnr.log" | {
     read -r rounds least at || :
     echo "placement $placement$free, weights $way: ${rounds:-0} rounds, fewest conflicts ${least:-?} in round ${at:-?}, routed: $routed"
   } | tee -a "$dir/tries.txt" >&2
-  [ $routed = no ] || return 0
+  [ "$routed" != yes ] || return 0
   cp "$dir/pnr.log" "$dir/pnr-$placement-$way.log"
+  if [ "$routed" != no ] && [ ! -d "$dir/slow" ]; then
+    mkdir "$dir/slow"
+    cp "$dir/pnr.log" "$dir/report.json" "$dir/slow/"
+    [ -z "${ECP5_CONFIG:-}" ] || cp "$ECP5_CONFIG" "$dir/slow/config"
+  fi
   return 1
+}
+
+# ecp5_missed LOG: the last word on a clock of nextpnr is that it is missed.
+ecp5_missed() {
+  sed -n "s/.*Max frequency for clock *'\([^']*\)'.*(\(PASS\|FAIL\) at .*/\1 \2/p" "$1" | awk '{ last[$1] = $2 } END { for (c in last) if (last[c] == "FAIL") found = 1; exit !found }'
 }
 
 # ecp5_route DIR TOP DEVICE ARGUMENT...: nextpnr, with DIR/pnr.log and DIR/report.json. Slow paths do not make it fail: who asks, reads the report.
