@@ -168,6 +168,30 @@ static void requests_in_flight(struct bed *b) {
   OK(ct_rows_write(b->rows, 2, 2, b->x));
 }
 
+/* What reads live weights in the order of the training queue: nobody sets them meanwhile, since an
+ * answer and a version would have some of both. The host reads with it. */
+static void readers_in_order(struct bed *b) {
+  struct ct_request q = request_for(b, 2, 4);
+  float w[HIDDEN * IN];
+  ct_weights *version = NULL;
+  q.queue = CT_TRAINING;
+  for (unsigned i = 0; i < 2; ++i) {
+    uint64_t tag = 0;
+    hold(b);
+    if (i)
+      OK(ct_model_publish_submit(b->model, NULL, &version, &tag));
+    else
+      OK(ct_model_infer_submit(b->model, &q, &tag));
+    weights_of(b->model, w);
+    REFUSED(CT_ERR_BUSY, "they can be set", ct_model_set(b->model, 0, w, NULL, NULL, NULL));
+    OK(ct_cancel(b->dev, tag));
+    let_go(b);
+    expect(b, tag, CT_ERR_CANCELLED);
+    OK(ct_model_set(b->model, 0, w, NULL, NULL, NULL));
+  }
+  ct_weights_free(version);
+}
+
 /* A step and a version that wait: what each of them keeps others from. */
 static void steps_in_flight(struct bed *b) {
   struct ct_request q = {.rows = b->rows, .answers = b->answers};
@@ -611,6 +635,7 @@ static void on_both(void (*test)(struct bed *)) {
   }
 
 ON_BOTH(requests_in_flight)
+ON_BOTH(readers_in_order)
 ON_BOTH(steps_in_flight)
 ON_BOTH(served_weights_do_not_learn)
 ON_BOTH(readers_are_behind_steps)
@@ -656,6 +681,7 @@ static void freed_before_its_model(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(requests_in_flight_everywhere),
+      cmocka_unit_test(readers_in_order_everywhere),
       cmocka_unit_test(steps_in_flight_everywhere),
       cmocka_unit_test(served_weights_do_not_learn_everywhere),
       cmocka_unit_test(readers_are_behind_steps_everywhere),

@@ -91,9 +91,9 @@ void ct_gradients_kept(ct_weights *live, enum ct_gradients how, int error) {
 
 static void applied(void *arg, const struct ct_event *event) {
   ct_weights *live = arg;
-  if (live->model && !event->error) ++live->model->steps;
+  live->steps += !event->error;
   ct_gradients_kept(live, CT_GRADIENTS_NONE, event->error);
-  ct_weights_drop(live, CT_WEIGHTS_WRITTEN);
+  ct_weights_drop(live, ct_use_changes(CT_TRAINING));
 }
 
 /* Positive, and with all its bits: neither subnormal nor infinite. */
@@ -111,7 +111,7 @@ static int check_apply(ct_model *m, const struct ct_apply *apply) {
     return ct_fail(m->dev, CT_ERR_ARG,
                    "the scale of an update is not a positive number that FP32 holds with 24 bits");
   ct_weights *live = NULL;
-  return ct_weights_find(m, CT_WEIGHTS_WRITTEN, &live);
+  return ct_weights_find(m, ct_use_changes(CT_TRAINING), &live);
 }
 
 static int submit(ct_model *m, const struct ct_apply *apply, struct ct_work *work, uint64_t *tag) {
@@ -139,7 +139,7 @@ int ct_model_apply_submit(ct_model *m, const struct ct_apply *apply, uint64_t *t
   if (err) return err;
   err = submit(m, apply, &work, tag);
   if (err) return err;
-  ct_weights_take(m->live, CT_WEIGHTS_WRITTEN);
+  ct_weights_take(m->live, ct_use_changes(CT_TRAINING));
   ct_gradients_take(m);
   return CT_OK;
 }

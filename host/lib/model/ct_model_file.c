@@ -33,9 +33,9 @@ static void encode(const ct_model *m, const struct ct_numbers *x, uint8_t *p, si
   ct_file_begin(p, CT_FILE_MODEL);
   ct_file_put(p + AT_LAYERS, m->net.layers, 4);
   ct_file_put(p + AT_BATCH, m->training.batch, 4);
-  ct_file_put(p + AT_SEED, m->seed, 8);
-  ct_file_put(p + AT_STEPS, m->steps, 8);
-  ct_file_put(p + AT_EPOCHS, m->epochs, 8);
+  ct_file_put(p + AT_SEED, m->live->seed, 8);
+  ct_file_put(p + AT_STEPS, m->live->steps, 8);
+  ct_file_put(p + AT_EPOCHS, m->live->epochs, 8);
   ct_file_put_float(p + AT_RATES, m->training.rates.lr);
   ct_file_put_float(p + AT_RATES + 4, m->training.rates.momentum);
   ct_file_put_float(p + AT_RATES + 8, m->training.rates.weight_decay);
@@ -142,9 +142,9 @@ static int decode(ct_device *dev, const struct ct_model_file *f, ct_model **mode
     x->all[i] = ct_file_get_float(f->numbers + 4 * i);
   const int err = ct_model_alloc(dev, &f->net, x, model);
   if (err) return err;
-  (*model)->seed = f->seed;
-  (*model)->steps = f->steps;
-  (*model)->epochs = f->epochs;
+  (*model)->live->seed = f->seed;
+  (*model)->live->steps = f->steps;
+  (*model)->live->epochs = f->epochs;
   (*model)->training = f->training;
   return CT_OK;
 }

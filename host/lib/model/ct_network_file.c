@@ -42,10 +42,9 @@ static uint8_t *put_chunk(uint8_t *p, const char *tag, uint64_t size) {
 
 static uint8_t *put_info(const ct_network *n, uint8_t *p) {
   p = put_chunk(p, "INFO", INFO);
-  const ct_network *owner = n->owner;
-  ct_file_put(p, owner->drawn, 8);
-  ct_file_put(p + 8, owner->steps, 8);
-  ct_file_put(p + 16, owner->epochs, 8);
+  ct_file_put(p, n->live->seed, 8);
+  ct_file_put(p + 8, n->live->steps, 8);
+  ct_file_put(p + 16, n->live->epochs, 8);
   ct_file_put(p + 24, n->seed, 8);
   ct_file_put(p + 32, (8 - n->narrow) | (n->kernels ? KERNELS : 0), 4);
   return p + INFO;
@@ -339,9 +338,9 @@ static int fill(ct_network *n, const struct ct_network_file *f, const char *path
   for (size_t i = 1; i <= f->graph->tensors && !err; ++i)
     if (is_kept(n, f, i)) err = put_value(n, f, i);
   if (err) return err;
-  n->drawn = f->seed;
-  n->steps = f->steps;
-  n->epochs = f->epochs;
+  n->live->seed = f->seed;
+  n->live->steps = f->steps;
+  n->live->epochs = f->epochs;
   return CT_OK;
 }
 
@@ -423,7 +422,7 @@ int ct_network_restore(ct_network *n, const char *path) {
   CT_NEED(n->dev, path);
   err = check_no_member(n);
   if (!err) err = ct_network_owned(n, "restored");
-  if (!err) err = ct_network_still(n, false, "restored");
+  if (!err) err = ct_network_still(n, true, "restored");
   if (!err) err = ct_file_read(n->dev, path, &data, &size);
   if (!err) err = ct_network_file_parse(n->dev, path, data, size, &f);
   if (!err) err = check_kin(n, &f, path);

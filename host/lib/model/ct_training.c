@@ -328,8 +328,8 @@ static void step_ended(void *arg, const struct ct_event *event) {
   ct_weights *live = b->live;
   --b->in_flight;
   b->outcome = event->error;
-  if (live->model && !event->error) ++live->model->steps;
-  ct_weights_drop(live, CT_WEIGHTS_WRITTEN);
+  live->steps += !event->error;
+  ct_weights_drop(live, ct_use_changes(CT_TRAINING));
   release_batch(b);
 }
 
@@ -338,7 +338,7 @@ static void kept(ct_batch *b, enum ct_gradients how, int error) {
   --b->in_flight;
   b->outcome = error;
   ct_gradients_kept(live, how, error);
-  ct_weights_drop(live, CT_WEIGHTS_ORDERED);
+  ct_weights_drop(live, ct_use_reads(CT_TRAINING));
   release_batch(b);
 }
 
@@ -367,8 +367,8 @@ static int submit(const ct_model *m, const struct ct_step *step, struct ct_work 
   return ct_network_send(n, CT_STAGES_ALL, 0, &like, work, tag);
 }
 
-static enum ct_weights_use use_of(const struct ct_step *step) {
-  return step->gradients ? CT_WEIGHTS_ORDERED : CT_WEIGHTS_WRITTEN;
+static struct ct_use use_of(const struct ct_step *step) {
+  return step->gradients ? ct_use_reads(CT_TRAINING) : ct_use_changes(CT_TRAINING);
 }
 
 static int check_gradients(const ct_model *m, const struct ct_step *step) {
