@@ -48,7 +48,8 @@ static struct ct_cycles_core core_of(const ct_network *n) {
                                  .reads = has_updates(n->graph) ? TRAIN_CAP : 0};
 }
 
-int ct_network_compile(ct_network *n, bool members, bool common, struct ct_compiled *compiled) {
+int ct_network_compile(ct_network *n, bool members, bool common, const struct ct_compile_room *room,
+                       struct ct_compiled *compiled) {
   const struct ct_cycles_core core = core_of(n);
   const struct ct_compile_options options = {
       .spm_words = ct_window_words(n->dev),
@@ -60,15 +61,22 @@ int ct_network_compile(ct_network *n, bool members, bool common, struct ct_compi
       .masks = n->masks,
       .members = members,
       .shared = common,
-      .core = &core};
+      .core = &core,
+      .room = room};
   const int err = ct_compile(n->shared->graph, &options, compiled);
   if (!err) return CT_OK;
   return ct_fail_long(n->dev, err, compiled->why ? compiled->why : ct_strerror(err));
 }
 
-static int compile(ct_network *n) {
+/* What make_room() asks for has to be there. borrows: weights are in memory already. */
+static int compile(ct_network *n, bool borrows) {
+  const struct ct_compile_room room = {.bytes = ct_heap_room(&n->dev->data),
+                                       .lasting = borrows ? 0 : n->members,
+                                       .arena = ct_min_u32(n->members, CT_MEMBERS_AT_ONCE),
+                                       .external = n->bare ? 0 : n->members};
   n->shared->graph = n->graph;
-  const int err = ct_network_compile(n, n->members > 1, n->common, &n->shared->compiled);
+  const int err = ct_network_compile(n, n->members > 1, n->common, n->guest ? NULL : &room,
+                                     &n->shared->compiled);
   n->compiled = n->shared->compiled;
   return err;
 }
@@ -250,7 +258,7 @@ static int begin_shared(ct_network *n, const struct ct_network_options *o) {
   shared->expected = o && o->expect;
   shared->page_bits = o ? o->bits : 0;
   join(n, shared);
-  return compile(n);
+  return compile(n, o && o->weights_of);
 }
 
 /* The last open network takes the programs with it, and what of them is under way. */

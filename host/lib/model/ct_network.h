@@ -220,7 +220,8 @@ int ct_network_load_like(ct_device *dev, const char *path, const struct ct_netwo
                          const struct ct_network_choice *choose, ct_network **network);
 
 /* Compiles the network's graph for its device; the result is to be freed, whatever comes. */
-int ct_network_compile(ct_network *n, bool members, bool common, struct ct_compiled *compiled);
+int ct_network_compile(ct_network *n, bool members, bool common, const struct ct_compile_room *room,
+                       struct ct_compiled *compiled);
 
 /* ---- ct_network_run.c ---- */
 
