@@ -882,11 +882,15 @@ static void models_are_refused_by_name(void **state) {
     assert_int_equal(parse(dev, data, n), CT_ERR_FORMAT);
   ct_file_put(data + RATE, 0x7fc00000, 4); /* NaN */
   seal(data, size);
-  REFUSED(&p, CT_ERR_FORMAT, "such rates", parse(dev, data, size));
+  REFUSED(&p, CT_ERR_FORMAT, "says a learning rate of nan, a momentum of 0.9",
+          parse(dev, data, size));
   ct_file_put(data + RATE, 0, 4);
   ct_file_put(data + BATCH, 1 << 30, 4);
   seal(data, size);
-  REFUSED(&p, CT_ERR_FORMAT, "such a batch", parse(dev, data, size));
+  REFUSED(&p, CT_ERR_FORMAT, "says steps of 1073741824 rows", parse(dev, data, size));
+  ct_file_put(data + RATE, 0x7fc00000, 4); /* of both the first */
+  seal(data, size);
+  REFUSED(&p, CT_ERR_FORMAT, "says steps of 1073741824 rows", parse(dev, data, size));
   free(data);
   ct_close(dev);
 }

@@ -225,6 +225,27 @@ static int end(struct source *s) {
 
 /* ---- Models -------------------------------------------------------------------------------- */
 
+/* There is none of these rows whatever the rates, or there is. */
+static int say_why_no_graph(const struct source *s, const struct ct_model_file *m,
+                            const struct ct_perceptron *p) {
+  const struct ct_rates *rates = &m->training.rates;
+  struct ct_perceptron plain = *p;
+  ct_graph *graph = NULL;
+  plain.schedule = (struct ct_schedule){.rate = 1};
+  plain.momentum = plain.decay = 0;
+  const int err = ct_graph_perceptron_make(&plain, &graph);
+  ct_graph_free(graph);
+  if (err == CT_ERR_MEMORY) return no_room(s);
+  if (err)
+    return ct_fail(s->dev, CT_ERR_FORMAT,
+                   "%s says steps of %u rows, which are more than a graph of these widths has",
+                   s->path, p->batch);
+  return ct_fail(s->dev, CT_ERR_FORMAT,
+                 "%s says a learning rate of %g, a momentum of %g and a weight decay of %g: no "
+                 "graph takes such rates",
+                 s->path, (double)rates->lr, (double)rates->momentum, (double)rates->weight_decay);
+}
+
 /* Its steps; of one that was never prepared for any the answers to a row. */
 static int make_graph(const struct source *s, const struct ct_model_file *m,
                       struct ct_perceptron *p, ct_graph **graph) {
@@ -238,8 +259,7 @@ static int make_graph(const struct source *s, const struct ct_model_file *m,
   memcpy(p->width, m->net.width, sizeof p->width);
   const int err = ct_graph_perceptron_make(p, graph);
   if (err == CT_ERR_MEMORY || (!err && ct_graph_perceptron(*graph, p) < 0)) return no_room(s);
-  if (!err) return CT_OK;
-  return ct_fail(s->dev, CT_ERR_FORMAT, "%s: no graph has such a batch, or such rates", s->path);
+  return err ? say_why_no_graph(s, m, p) : CT_OK;
 }
 
 /* Tensors follow each other as in struct ct_numbers. */
