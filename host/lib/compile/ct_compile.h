@@ -258,6 +258,9 @@ struct ct_layer_lays {
 };
 void ct_layer_lays(const struct ct_mlp *net, uint32_t layer, uint32_t state,
                    struct ct_layer_lays *lays);
+/* Where an update (CT_MODEL_UPDATE) finds the gradients of a layer's weights and biases. */
+void ct_layer_gradients(const struct ct_mlp *net, uint32_t layer, struct ct_lay *w,
+                        struct ct_lay *b);
 
 /* The argument of a group's jobs that says how many passes there are; numbers stand behind it. */
 static inline unsigned ct_compiled_group_reg(const struct ct_compiled *compiled) {
