@@ -13,7 +13,7 @@
 
 #include "coltrain/coltrain.h"
 #include "ct_cmd.h"
-#include "ct_model.h"
+#include "ct_network.h"
 #include "ct_queue.h"
 #include "tiny_program.h"
 
@@ -668,12 +668,30 @@ static void freed_before_its_model(void **state) {
   ct_model_free(model);
   bool known = false;
   for (size_t i = 0; i < CT_GRAVES; ++i)
-    known |= b->dev->grave[i] == &batch->handle;
+    known |= b->dev->grave[i] == &batch->frame.handle;
   assert_true(known);
   ct_batch_free(batch);
   assert_non_null(strstr(ct_last_error(b->dev), "the batch was freed before"));
   free_handles(b);
   ct_model_free(b->model);
+  ct_program_free(b->endless);
+  ct_close(b->dev);
+}
+
+/* A batch outlives its model: it can be written, and says what its last step has left. */
+static void a_batch_without_its_model(void **state) {
+  (void)state;
+  struct bed own, *b = &own;
+  float before, after;
+  open_bed(b, true);
+  expect(b, submit_step(b), CT_OK);
+  OK(ct_batch_loss(b->batch, &before));
+  ct_model_free(b->model);
+  OK(ct_batch_write(b->batch, b->x, b->labels));
+  OK(ct_batch_loss(b->batch, &after));
+  assert_memory_equal(&before, &after, sizeof before);
+  free_handles(b);
+  assert_int_equal(used(b), b->empty);
   ct_program_free(b->endless);
   ct_close(b->dev);
 }
@@ -693,6 +711,7 @@ int main(void) {
       cmocka_unit_test(versions_travel_everywhere),
       cmocka_unit_test(anything_goes_everywhere),
       cmocka_unit_test(freed_before_its_model),
+      cmocka_unit_test(a_batch_without_its_model),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 
 #include "coltrain/coltrain.h"
 #include "coltrain/network.h"
-#include "ct_model.h"
+#include "ct_network.h"
 #include "ct_prog.h"
 #include "ct_queue.h"
 #include "tiny_program.h"
@@ -213,7 +213,8 @@ static void a_freed_model_keeps_its_memory(void **state) {
     const struct room before = room_of(dev);
     struct user u = user_open(dev);
     const struct piece image = {u.model->live->image, ct_image_bytes(&u.model->net)};
-    const struct piece used = {queue == CT_TRAINING ? u.batch->at : u.answers->at, UNIT};
+    const struct piece used = {
+        queue == CT_TRAINING ? u.batch->frame.at.external[CT_MLP_X] : u.answers->at, UNIT};
     freeze(dev, true);
     user_submit(&u, (enum ct_queue)queue);
     user_free(&u);

@@ -52,19 +52,6 @@ struct ct_plan {
   size_t refs; /* the model's, and one for each batch handle; those of steps hold their batch */
 };
 
-struct ct_batch {
-  struct ct_handle handle; /* first */
-  ct_device *dev;
-  struct ct_plan *plan;
-  ct_weights *live; /* of the model; there while a step is in flight */
-  uint32_t in, classes;
-  uint64_t at, loss; /* addresses */
-  bool written;
-  int outcome; /* of the last step that ended */
-  bool stepped;
-  size_t refs, in_flight;
-};
-
 struct ct_rows {
   struct ct_handle handle; /* first */
   ct_device *dev;

@@ -134,16 +134,27 @@ struct ct_network {
   size_t frame_runs; /* submitted, under way, with its own frame */
 };
 
+/* A model's batch is one, too, of the network of its steps. */
 struct ct_frame {
   struct ct_handle handle; /* first */
   ct_device *dev;
   ct_network *network;
   struct ct_regions at; /* external alone */
-  bool ran, busy;
-  int outcome;       /* of the last run */
+  bool ran;
+  size_t busy;       /* runs under way: of a frame one at most */
+  int outcome;       /* of the last run that ended */
   bool ranked;       /* outputs are in the rank of its network */
   uint32_t borrowed; /* a bit for each external whose place belongs to somebody else */
   size_t refs;
+};
+
+struct ct_batch {
+  ct_frame frame; /* first */
+  struct ct_plan *plan;
+  ct_weights *live; /* of the model; there while a step is in flight */
+  uint32_t classes;
+  struct ct_lay x, y, loss;
+  bool written;
 };
 
 /* The matrix of a tensor, rows x cols of it, from its elements, and back. */
@@ -405,13 +416,22 @@ bool ct_network_makes(const ct_network *n, const struct ct_external *x);
  * and labels are lent to it, while no run is under way: they are made for networks of the same
  * programs. */
 int ct_frame_make(ct_network *n, bool whole, ct_frame **frame);
+/* In memory that is all zeros: one of which all is in one piece, in the order of its externals.
+ * What begins with it goes with its last reference, which the first one here is; after a failure it
+ * is the caller's as before. */
+int ct_frame_open(ct_network *n, ct_frame *f);
+void ct_frame_release(ct_frame *f);
+/* CT_OK, or CT_ERR_BUSY. what: of it, such as "batch"; how: such as "written". */
+int ct_frame_idle(const ct_frame *f, const char *what, const char *how);
 int ct_inputs_make(ct_network *n, struct ct_regions *at);
 void ct_inputs_free(ct_device *dev, struct ct_regions *at);
 void ct_frame_lend(ct_frame *f, const struct ct_regions *at);
 
-/* CT_OK if a run of the network can have the frame; it is under way, and has ended. */
+/* CT_OK if a run of the network can have the frame; it is under way; it has ended, and then its
+ * reference is released, or both at once. */
 int ct_frame_check(ct_network *n, ct_frame *f);
 void ct_frame_take(ct_frame *f);
+void ct_frame_ended(ct_frame *f, int error);
 void ct_frame_drop(ct_frame *f, int error);
 
 /* ---- ct_network_batches.c ---- */
