@@ -196,11 +196,9 @@ int ct_model_set_gradients(ct_model *m, size_t layer, const float *w, const floa
   const struct part p = part_of(m, layer);
   const uint32_t before = m->live->whole;
   m->live->whole &= ~(UINT32_C(1) << layer); /* if this fails, it is neither this nor what it was */
-  if (w) err = ct_network_put_tensor(p.n, &p.at, &p.w, w);
-  const bool begun = w && !err;
-  if (!err && b) err = ct_network_put_tensor(p.n, &p.at, &p.b, b);
+  err = ct_network_put_mlps(p.n, &p.at, (struct ct_put[]){{&p.w, w}, {&p.b, b}}, 2);
+  if (err == CT_ERR_MEMORY) m->live->whole = before;
   if (!err) m->live->whole |= UINT32_C(1) << layer;
-  if (err == CT_ERR_MEMORY && !begun) m->live->whole = before; /* nothing was written */
   return err;
 }
 

@@ -173,6 +173,16 @@ int ct_network_put_mlp(ct_network *n, const struct ct_regions *r, const struct c
 int ct_network_get_mlp(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
                        float *data);
 
+/* The same of several, CT_PUTS at most (data NULL: not of this one). After CT_ERR_MEMORY nothing
+ * has been written. */
+enum { CT_PUTS = 2 };
+struct ct_put {
+  const struct ct_lay *lay;
+  const float *data;
+};
+int ct_network_put_mlps(ct_network *n, const struct ct_regions *r, const struct ct_put *put,
+                        size_t count);
+
 /* The same in the caller's memory, in one way of keeping; between FP32 tiles others may lie. */
 void ct_lay_pack(const struct ct_lay *lay, enum ct_keep keep, const float *from, uint8_t *to);
 void ct_lay_unpack(const struct ct_lay *lay, enum ct_keep keep, const uint8_t *from, float *to);

@@ -265,10 +265,11 @@ static int write_batch(ct_batch *b, const float *x, const uint32_t *labels) {
   if (!y) return ct_fail(f->dev, CT_ERR_MEMORY, "no memory for a batch");
   for (size_t i = 0; i < rows; ++i)
     y[i * b->classes + labels[i]] = 1.0f;
+  const bool before = b->written;
   b->written = false; /* if this fails, it is neither this nor what it was */
-  int err = ct_network_put_tensor(f->network, &f->at, &b->x, x);
-  if (!err) err = ct_network_put_tensor(f->network, &f->at, &b->y, y);
-  b->written = !err;
+  const int err =
+      ct_network_put_mlps(f->network, &f->at, (struct ct_put[]){{&b->x, x}, {&b->y, y}}, 2);
+  b->written = err == CT_ERR_MEMORY ? before : !err;
   free(y);
   return err;
 }
