@@ -16,7 +16,7 @@
 #include "ct_graph_impl.h"
 #include "ct_graph_perceptron.h"
 
-enum { TAG = 4, CHUNK = TAG + 8, CHECKSUM = 4, INFO = 36, VALUE = 12 };
+enum { TAG = 4, CHUNK = TAG + 8, INFO = 36, VALUE = 12 };
 enum { KERNELS = 256 }; /* in INFO, beside the bits of mantissas */
 
 static bool lasts(const struct ct_gtensor *t) {
@@ -62,24 +62,20 @@ static int put_values(ct_network *n, uint8_t **at) {
     ct_file_put(p, i, 4);
     ct_file_put(p + 4, t->elements, 8);
     p += VALUE;
-    for (uint64_t k = 0; k < t->elements && !err; ++k, p += 4)
-      ct_file_put_float(p, x[k]);
+    if (!err) p = ct_file_put_floats(p, x, t->elements);
     free(x);
   }
   *at = p;
   return err;
 }
 
-static int encode(ct_network *n, const uint8_t *graph, size_t graph_size, uint8_t *data,
-                  size_t size) {
+static int encode(ct_network *n, const uint8_t *graph, size_t graph_size, uint8_t *data) {
   ct_file_begin(data, CT_FILE_NETWORK);
   uint8_t *p = put_info(n, data + CT_FILE_HEAD);
   p = put_chunk(p, "GRAF", graph_size);
   memcpy(p, graph, graph_size);
   p += graph_size;
-  const int err = put_values(n, &p);
-  ct_file_put(data + size - CHECKSUM, ct_file_crc32(data, size - CHECKSUM), CHECKSUM);
-  return err;
+  return put_values(n, &p);
 }
 
 int ct_network_save(ct_network *n, const char *path) {
@@ -92,9 +88,9 @@ int ct_network_save(ct_network *n, const char *path) {
   if (!err && ct_graph_pack(n->graph, &graph, &graph_size))
     err = ct_fail(n->dev, CT_ERR_MEMORY, "no memory to save the network");
   if (!err) {
-    size = CT_FILE_HEAD + CHUNK + INFO + CHUNK + graph_size + CHUNK + values_size(n) + CHECKSUM;
+    size = CT_FILE_HEAD + CHUNK + INFO + CHUNK + graph_size + CHUNK + values_size(n) + CT_FILE_SUM;
     data = malloc(size);
-    err = data ? encode(n, graph, graph_size, data, size)
+    err = data ? encode(n, graph, graph_size, data)
                : ct_fail(n->dev, CT_ERR_MEMORY, "no memory to save the network");
   }
   if (!err) err = ct_file_write(n->dev, path, data, size);
@@ -296,14 +292,14 @@ static int read_model(const struct source *s, const uint8_t *data, size_t size,
 
 static int read_network(struct source *s, const uint8_t *data, size_t size,
                         struct ct_network_file *f) {
-  if (size < CT_FILE_HEAD + CHECKSUM)
+  if (size < CT_FILE_HEAD + CT_FILE_SUM)
     return ct_fail(s->dev, CT_ERR_FORMAT,
                    "%s was cut short: a model file goes on after these %zu bytes", s->path, size);
-  if (ct_file_get(data + size - CHECKSUM, CHECKSUM) != ct_file_crc32(data, size - CHECKSUM))
+  if (!ct_file_is_sealed(data, size))
     return ct_fail(s->dev, CT_ERR_FORMAT,
                    "%s is damaged or was cut short: the checksum does not match", s->path);
   s->at = data + CT_FILE_HEAD;
-  s->end = data + size - CHECKSUM;
+  s->end = data + size - CT_FILE_SUM;
   int err = read_info(s, f);
   if (!err) err = read_graph(s, f);
   if (!err) err = read_values(s, f);
@@ -332,8 +328,7 @@ static int put_value(ct_network *n, const struct ct_network_file *f, size_t i) {
   const struct ct_gtensor *t = f->graph->tensor[i];
   float *x = malloc(t->elements * sizeof *x);
   if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for the network");
-  for (uint64_t k = 0; k < t->elements; ++k)
-    x[k] = ct_file_get_float(f->value[i] + 4 * k);
+  ct_file_get_floats(f->value[i], x, t->elements);
   const int err = ct_network_write(n, (int)i, x, t->elements);
   free(x);
   return err;
