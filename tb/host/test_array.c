@@ -444,11 +444,11 @@ static void test_ranks(void **state) {
     run(&r, 3);
     assert_int_equal(member(&r, 1).beside, apart ? 1 : 6);
     const struct ct_network *n = ct_array_network(r.array, 1);
-    assert_int_equal(n->rank != NULL, !apart);
+    assert_int_equal(n->live->rank != NULL, !apart);
     for (uint32_t i = 2; i <= 12; ++i)
       assert_int_equal(ct_array_leave(r.array, i), CT_OK);
     run(&r, 3);
-    assert_true(!n->rank || n->rank->slots == 1);
+    assert_true(!n->live->rank || n->live->rank->slots == 1);
     bed_expect_alone(r.array, 1, &c[0], 6, r.beside);
     rig_close(&r);
   }
@@ -497,7 +497,7 @@ static void test_a_shared_member_moves(void **state) {
   run(&r, 3);
   ask(&r, second, before);
   ct_network_free(third); /* nobody goes there any more */
-  const uint64_t old = n->own.lasting;
+  const uint64_t old = n->live->image;
   assert_int_equal(ct_rank_create(n, &(struct ct_rank){.slots = 2, .common = true}, 2, &rank),
                    CT_OK);
   assert_int_equal(ct_network_move(n, rank, 1), CT_OK);
@@ -611,9 +611,9 @@ static int publish_meanwhile(void *arg, const struct ct_member_run *ended) {
   for (size_t i = 0; i < p->r->array->members; ++i) {
     const struct ct_array_member *m = p->r->array->member[i];
     ct_network *n = m->network;
-    if (m->number == ended->number || !n->rank || !n->own_runs[CT_INFERENCE]) continue;
+    if (m->number == ended->number || !n->live->rank || !n->live->users[CT_INFERENCE]) continue;
     const int err = ct_network_publish_submit(n, n, NULL, &version, NULL);
-    const bool ran = n->own_runs[CT_INFERENCE] > 0; /* still, as far as the device has said */
+    const bool ran = n->live->users[CT_INFERENCE] > 0; /* still, as far as the device has said */
     p->met += ran;
     p->refused += ran && err == CT_ERR_BUSY;
     if (!err) ct_weights_free(version);

@@ -679,7 +679,9 @@ static void a_failed_step_changes_nothing(struct bed *b) {
   struct ct_event e;
   ct_model *m = model_of_several_jobs(b, &batch);
   read_model(m, before);
-  assert_int_equal(b->dev->plugin.ops->fault(b->dev->self, CT_FAULT_AXI_READ, batch->at), 0);
+  assert_int_equal(b->dev->plugin.ops->fault(b->dev->self, CT_FAULT_AXI_READ,
+                                             batch->frame.at.external[CT_MLP_X]),
+                   0);
   assert_int_equal(ct_wait(b->dev, submit_step(m, batch), &e, 60000), CT_OK);
   assert_int_equal(e.error, CT_ERR_JOB);
   assert_int_equal(e.code, CT_DEV_AXI_READ);

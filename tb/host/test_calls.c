@@ -289,6 +289,7 @@ static void bad_models(struct bed *b) {
   static const uint32_t zero[] = {IN, 0, OUT}, huge[] = {IN, 70000, OUT}, large[] = {65536, 65536};
   const struct ct_training none = {.rates = {.lr = 0.1f}},
                            many = {.batch = 70000, .rates = {.lr = 0.1f}},
+                           some = {.batch = 60000, .rates = {.lr = 0.1f}},
                            newer = {.batch = 4, .reserved = {0, 1}};
   REFUSED(CT_ERR_ARG, "widths is NULL", ct_model_create(b->dev, NULL, 2, 1, &m));
   REFUSED(CT_ERR_ARG, "model is NULL", ct_model_create(b->dev, widths, 2, 1, NULL));
@@ -307,6 +308,8 @@ static void bad_models(struct bed *b) {
   REFUSED(CT_ERR_ARG, "training is NULL", ct_model_training(b->model, NULL));
   REFUSED(CT_ERR_ARG, "at least one row", ct_model_training(b->model, &none));
   REFUSED(CT_ERR_NO_SPACE, "70000 rows", ct_model_training(b->model, &many));
+  REFUSED(CT_ERR_NO_SPACE, "a batch of 60000 rows is too large: 4096 are the most",
+          ct_model_training(b->model, &some));
   static const struct {
     struct ct_rates rates;
     const char *part;

@@ -405,6 +405,9 @@ static void fits_the_memory(void **state) {
   free(cli_expect(1, "a step of one sample takes", "explain resnet8 --train --memory 64KiB" EMU));
   free(cli_expect(2, "such as 64MiB, not 64MB", "explain resnet8 --memory 64MB" EMU));
   free(cli_expect(1, "one of them", "explain resnet8 --memory 3MiB --batch 4" EMU));
+  /* At once: its programs would take a minute. */
+  free(cli_expect(1, "the network needs 383822400 bytes of device memory: 590400 for weights",
+                  "explain resnet20 --batch 4000" EMU));
   free(cli_expect(1, "one of them", "train --model lenet5 --memory 3MiB --batch 4" EMU));
   free(cli_expect(1, "--memory is for networks", "train --layers 64-10 --memory 3MiB" EMU));
 }

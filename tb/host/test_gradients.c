@@ -624,7 +624,8 @@ static void lost_gradients(struct bed *b, bool cancels, int which) {
   else
     assert_int_equal(
         ops->fault(b->dev->self, CT_FAULT_AXI_READ,
-                   which == 1 && !cancels ? b->model->live->gradients : b->batch[which]->at),
+                   which == 1 && !cancels ? b->model->live->gradients
+                                          : b->batch[which]->frame.at.external[CT_MLP_X]),
         0);
   let_go(b);
   for (int i = 0; i < 4; ++i)

@@ -13,7 +13,7 @@
 
 #include "coltrain/coltrain.h"
 #include "ct_cmd.h"
-#include "ct_model.h"
+#include "ct_network.h"
 #include "ct_queue.h"
 #include "tiny_program.h"
 
@@ -166,6 +166,30 @@ static void requests_in_flight(struct bed *b) {
   OK(ct_answers_read(b->answers, 4, 2, logits));
   REFUSED(CT_ERR_ARG, "answer 6: no request", ct_answers_read(b->answers, 4, 3, logits));
   OK(ct_rows_write(b->rows, 2, 2, b->x));
+}
+
+/* What reads live weights in the order of the training queue: nobody sets them meanwhile, since an
+ * answer and a version would have some of both. The host reads with it. */
+static void readers_in_order(struct bed *b) {
+  struct ct_request q = request_for(b, 2, 4);
+  float w[HIDDEN * IN];
+  ct_weights *version = NULL;
+  q.queue = CT_TRAINING;
+  for (unsigned i = 0; i < 2; ++i) {
+    uint64_t tag = 0;
+    hold(b);
+    if (i)
+      OK(ct_model_publish_submit(b->model, NULL, &version, &tag));
+    else
+      OK(ct_model_infer_submit(b->model, &q, &tag));
+    weights_of(b->model, w);
+    REFUSED(CT_ERR_BUSY, "they can be set", ct_model_set(b->model, 0, w, NULL, NULL, NULL));
+    OK(ct_cancel(b->dev, tag));
+    let_go(b);
+    expect(b, tag, CT_ERR_CANCELLED);
+    OK(ct_model_set(b->model, 0, w, NULL, NULL, NULL));
+  }
+  ct_weights_free(version);
 }
 
 /* A step and a version that wait: what each of them keeps others from. */
@@ -611,6 +635,7 @@ static void on_both(void (*test)(struct bed *)) {
   }
 
 ON_BOTH(requests_in_flight)
+ON_BOTH(readers_in_order)
 ON_BOTH(steps_in_flight)
 ON_BOTH(served_weights_do_not_learn)
 ON_BOTH(readers_are_behind_steps)
@@ -643,7 +668,7 @@ static void freed_before_its_model(void **state) {
   ct_model_free(model);
   bool known = false;
   for (size_t i = 0; i < CT_GRAVES; ++i)
-    known |= b->dev->grave[i] == &batch->handle;
+    known |= b->dev->grave[i] == &batch->frame.handle;
   assert_true(known);
   ct_batch_free(batch);
   assert_non_null(strstr(ct_last_error(b->dev), "the batch was freed before"));
@@ -653,9 +678,28 @@ static void freed_before_its_model(void **state) {
   ct_close(b->dev);
 }
 
+/* A batch outlives its model: it can be written, and says what its last step has left. */
+static void a_batch_without_its_model(void **state) {
+  (void)state;
+  struct bed own, *b = &own;
+  float before, after;
+  open_bed(b, true);
+  expect(b, submit_step(b), CT_OK);
+  OK(ct_batch_loss(b->batch, &before));
+  ct_model_free(b->model);
+  OK(ct_batch_write(b->batch, b->x, b->labels));
+  OK(ct_batch_loss(b->batch, &after));
+  assert_memory_equal(&before, &after, sizeof before);
+  free_handles(b);
+  assert_int_equal(used(b), b->empty);
+  ct_program_free(b->endless);
+  ct_close(b->dev);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(requests_in_flight_everywhere),
+      cmocka_unit_test(readers_in_order_everywhere),
       cmocka_unit_test(steps_in_flight_everywhere),
       cmocka_unit_test(served_weights_do_not_learn_everywhere),
       cmocka_unit_test(readers_are_behind_steps_everywhere),
@@ -667,6 +711,7 @@ int main(void) {
       cmocka_unit_test(versions_travel_everywhere),
       cmocka_unit_test(anything_goes_everywhere),
       cmocka_unit_test(freed_before_its_model),
+      cmocka_unit_test(a_batch_without_its_model),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

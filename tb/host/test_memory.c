@@ -15,7 +15,7 @@
 
 #include "coltrain/coltrain.h"
 #include "coltrain/network.h"
-#include "ct_model.h"
+#include "ct_network.h"
 #include "ct_prog.h"
 #include "ct_queue.h"
 #include "tiny_program.h"
@@ -213,7 +213,8 @@ static void a_freed_model_keeps_its_memory(void **state) {
     const struct room before = room_of(dev);
     struct user u = user_open(dev);
     const struct piece image = {u.model->live->image, ct_image_bytes(&u.model->net)};
-    const struct piece used = {queue == CT_TRAINING ? u.batch->at : u.answers->at, UNIT};
+    const struct piece used = {
+        queue == CT_TRAINING ? u.batch->frame.at.external[CT_MLP_X] : u.answers->at, UNIT};
     freeze(dev, true);
     user_submit(&u, (enum ct_queue)queue);
     user_free(&u);
@@ -267,6 +268,50 @@ static void check_guarded(ct_device *dev, ct_graph *g, ct_network *net) {
   assert_int_equal(ct_network_save(net, "/nonexistent/x"), CT_ERR_BUSY);
   assert_int_equal(ct_network_publish_submit(net, net, NULL, &w, NULL), CT_ERR_BUSY);
   assert_non_null(strstr(ct_last_error(dev), "has not ended"));
+}
+
+/* What a network needs at least is known before its programs are made; then it is refused, by
+ * numbers. With a little more than that it has room. */
+static void check_least_room(ct_device *dev, ct_graph *g, const struct ct_network_options *how) {
+  enum { SLACK = 4096 };
+  struct ct_network_info info;
+  ct_network *net;
+  uint64_t held;
+  OK(ct_network_create(dev, g, how, &net));
+  OK(ct_network_info(net, &info));
+  ct_network_free(net);
+  const uint64_t each = info.weights_bytes + info.frame_bytes,
+                 need = info.run_bytes + each * info.members, free = ct_heap_room(&dev->data);
+  unsigned long long said = 0, left = 0;
+  OK(ct_mem_alloc(dev, free - need + 256, &held));
+  assert_int_equal(ct_network_create(dev, g, how, &net), CT_ERR_NO_SPACE);
+  const char *text = ct_last_error(dev), *end = strrchr(text, ';');
+  assert_int_equal(sscanf(text, "the network needs %llu bytes of device memory: ", &said), 1);
+  assert_int_equal(end ? sscanf(end, "; %llu are free", &left) : 0, 1);
+  assert_true(said <= need && said + 64 >= need);
+  assert_int_equal(left, ct_heap_room(&dev->data));
+  OK(ct_mem_free(dev, held));
+  OK(ct_mem_alloc(dev, free - need - SLACK, &held));
+  OK(ct_network_create(dev, g, how, &net));
+  ct_network_free(net);
+  OK(ct_mem_free(dev, held));
+}
+
+static void a_network_without_room(void **state) {
+  (void)state;
+  const struct ct_optimise sgd = {.schedule = {.rate = 0.1}};
+  ct_device *dev;
+  ct_graph *g;
+  OK(ct_open("emu:dram=16", &dev));
+  OK(ct_graph_create(&g));
+  OK(ct_graph_mlp(g, (const uint32_t[]){40, 20, 10}, 2, 32, true));
+  OK(ct_graph_optimise(g, ct_graph_find(g, "loss"), &sgd));
+  OK(ct_graph_check(g));
+  check_least_room(dev, g, NULL);
+  check_least_room(dev, g, &(struct ct_network_options){.kernels = true});
+  check_least_room(dev, g, &(struct ct_network_options){.members = 3});
+  ct_graph_free(g);
+  ct_close(dev);
 }
 
 /* A network whose run could not be ended, beside a job of the other queue that could not, either:
@@ -535,6 +580,7 @@ int main(void) {
       cmocka_unit_test(no_more_is_used_than_programs_reach),
       cmocka_unit_test(a_freed_model_keeps_its_memory),
       cmocka_unit_test(each_queue_for_itself),
+      cmocka_unit_test(a_network_without_room),
       cmocka_unit_test(a_freed_network_keeps_its_memory),
       cmocka_unit_test(blocking_calls_keep_their_buffers),
       cmocka_unit_test(closing_takes_it_all),

@@ -158,7 +158,7 @@ static void see_each_step(const char *uri) {
   ct_network *steps = make(dev, 9, true, NULL), *answers[KINDS];
   for (unsigned i = 0; i < KINDS; ++i) {
     answers[i] = make(dev, rows[i], false, i ? answers[i - 1] : steps);
-    assert_true(answers[i]->own.lasting == steps->own.lasting);
+    assert_true(answers[i]->live == steps->live);
     assert_int_equal(ct_network_stages(answers[i]), 1);
   }
   ok(dev, ct_network_draw(steps, 5));
@@ -266,8 +266,11 @@ static void test_runs_in_each_others_way(void **state) {
   ct_device *dev = open_device("sim:"); /* emu: would end a run at once */
   ct_network *steps = make(dev, 9, true, NULL), *answers = make(dev, 4, false, steps);
   ct_network *more = make(dev, 2, false, steps);
+  const int bias = find(steps, "fc1.bias");
   float x[HIDDEN];
   uint64_t tag[3];
+  ct_weights *version;
+  ct_server *server;
   const struct ct_run step = {.queue = CT_TRAINING}, ask = {.queue = CT_INFERENCE};
   ok(dev, ct_network_draw(steps, 4));
   put_rows(dev, steps, 9, true, &rng);
@@ -278,8 +281,10 @@ static void test_runs_in_each_others_way(void **state) {
   /* A step is under way: nobody reads beside it, but behind it. */
   ok(dev, ct_network_submit(steps, &step, &tag[0]));
   REFUSED(dev, CT_ERR_BUSY, "publish a version", ct_network_submit(answers, &ask, NULL));
-  REFUSED(dev, CT_ERR_BUSY, "can be read",
-          ct_network_read(answers, find(answers, "fc1.bias"), x, HIDDEN));
+  REFUSED(dev, CT_ERR_BUSY, "can be read", ct_network_read(answers, bias, x, HIDDEN));
+  REFUSED(dev, CT_ERR_BUSY, "can be saved", ct_network_save(answers, "/nonexistent/x"));
+  REFUSED(dev, CT_ERR_BUSY, "can be served",
+          ct_network_server_create(answers, NULL, NULL, &server));
   ok(dev, ct_network_submit(answers, &step, &tag[1]));
   wait_for(dev, tag[0]);
   wait_for(dev, tag[1]);
@@ -289,10 +294,20 @@ static void test_runs_in_each_others_way(void **state) {
   ok(dev, ct_network_submit(more, &step, &tag[1]));
   REFUSED(dev, CT_ERR_BUSY, "publish a version", ct_network_submit(steps, &step, NULL));
   REFUSED(dev, CT_ERR_BUSY, "can be drawn", ct_network_draw(steps, 1));
+  REFUSED(dev, CT_ERR_BUSY, "can be written", ct_network_write(steps, bias, x, HIDDEN));
+  ok(dev, ct_network_read(steps, bias, x, HIDDEN)); /* the host reads with them */
+  REFUSED(dev, CT_ERR_IO, "nonexistent", ct_network_save(steps, "/nonexistent/x"));
   wait_for(dev, tag[0]);
   wait_for(dev, tag[1]);
   ok(dev, ct_network_submit(steps, &step, &tag[2]));
   wait_for(dev, tag[2]);
+  /* A version is being made: the host reads with it, and does not write. */
+  ok(dev, ct_network_publish_submit(steps, answers, NULL, &version, &tag[0]));
+  ok(dev, ct_network_read(steps, bias, x, HIDDEN));
+  REFUSED(dev, CT_ERR_BUSY, "can be written", ct_network_write(steps, bias, x, HIDDEN));
+  wait_for(dev, tag[0]);
+  ok(dev, ct_network_write(steps, bias, x, HIDDEN));
+  ct_weights_free(version);
   ct_network_free(more);
   ct_network_free(answers);
   ct_network_free(steps);
@@ -489,7 +504,7 @@ static void test_programs_of_another(void **state) {
      try_make(dev, 4, NULL, &(struct ct_network_options){.weights_of = one, .like = one}, &two));
   assert_int_equal(ct_network_info(two, &info), CT_OK);
   assert_int_equal(info.together, 2);
-  assert_true(two->own.lasting == one->own.lasting);
+  assert_true(two->live == one->live);
   ok(dev, ct_network_draw(one, 7));
   ct_rng again = rng;
   put_rows(dev, one, 4, false, &rng);
@@ -516,7 +531,7 @@ static void test_kernels(void **state) {
   ok(dev, try_make(dev, 1, NULL, &how, &one));
   how.weights_of = one;
   ok(dev, try_make(dev, 4, NULL, &how, &four));
-  assert_true(four->own.lasting == one->own.lasting);
+  assert_true(four->live == one->live);
   ok(dev, ct_network_draw(one, 7));
   ct_network *other = make(dev, 4, false, NULL);
   ok(dev, ct_network_draw(other, 7));

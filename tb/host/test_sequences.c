@@ -24,8 +24,6 @@ enum {
 };
 enum { R_X, R_G, R_Y, R_T, R_U, R_V, REGS };
 
-static const double kPi = 3.14159265358979323846;
-
 typedef void record(struct ct_lower *l, const struct ct_sequence *s);
 
 struct function {
@@ -48,10 +46,6 @@ static double sigmoid(double x) {
   return 1 / (1 + exp(-x));
 }
 
-static double gelu_tanh(double x) {
-  return 0.5 * x * (1 + tanh(sqrt(2 / kPi) * (x + 0.044715 * x * x * x)));
-}
-
 static double gelu(double x) {
   return 0.5 * x * erfc(-x / sqrt(2));
 }
@@ -63,11 +57,6 @@ static double sigmoid_back(double y) {
 
 static double tanh_back(double y) {
   return 1 - y * y;
-}
-
-static double gelu_tanh_back(double x) {
-  const double k = sqrt(2 / kPi), t = tanh(k * (x + 0.044715 * x * x * x));
-  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * k * (1 + 3 * 0.044715 * x * x);
 }
 
 static const struct function functions[] = {
@@ -83,16 +72,6 @@ static const struct function functions[] = {
      0x1p-22,
      {0.5f, 0.5f, 1, 0, NAN}},
     {"tanh", ct_lower_tanh, tanh, -20, 20, 3, false, 0x1p-22, 0, {0, 0, 1, -1, NAN}},
-    {"gelu_tanh",
-     ct_lower_gelu_tanh,
-     gelu_tanh,
-     -12,
-     12,
-     5,
-     false,
-     0x1.2p-21,
-     0,
-     {0, -0.0f, INFINITY, NAN, NAN}},
     {"gelu", ct_lower_gelu, gelu, -12, 12, 13, false, 0x1.8p-22, 0, {0, 0, NAN, NAN, NAN}},
     {"erf", ct_lower_erf, erf, -6, 6, 13, false, 0x1.2p-21, 0, {0, -0.0f, 1, -1, NAN}},
     {"sigmoid_back",
@@ -106,16 +85,6 @@ static const struct function functions[] = {
      0,
      {0, -0.0f, NAN, NAN, NAN}},
     {"tanh_back", ct_lower_tanh_back, tanh_back, -1, 1, 3, true, 0x1p-23, 0, {1, 1, NAN, NAN, NAN}},
-    {"gelu_tanh_back",
-     ct_lower_gelu_tanh_back,
-     gelu_tanh_back,
-     -12,
-     12,
-     11,
-     true,
-     0x1.8p-19,
-     0,
-     {0.5f, 0.5f, NAN, NAN, NAN}},
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 

@@ -10,7 +10,7 @@
 
 #include "coltrain/coltrain.h"
 #include "ct_cmd.h"
-#include "ct_model.h"
+#include "ct_network.h"
 #include "ct_queue.h"
 #include "tiny_program.h"
 
@@ -302,7 +302,8 @@ static void failed_steps_do_not_count(struct bed *b) {
   for (int i = 0; i < 3; ++i)
     submit(b->model, &l, NULL, &s[i]);
   const struct ct_transport_ops *ops = b->dev->plugin.ops;
-  assert_int_equal(ops->fault(b->dev->self, CT_FAULT_AXI_READ, s[1].batch->at), 0);
+  assert_int_equal(
+      ops->fault(b->dev->self, CT_FAULT_AXI_READ, s[1].batch->frame.at.external[CT_MLP_X]), 0);
   let_go(b);
   finish(b, &s[0], CT_OK);
   finish(b, &s[1], CT_ERR_JOB);

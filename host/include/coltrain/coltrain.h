@@ -416,7 +416,8 @@ int ct_model_load(ct_device *dev, const char *path, ct_model **model);
 
 /* Weights (outputs x inputs), biases and their momentum of layer 0.., FP32 row-major. NULL: not
  * wanted, or not changed. CT_ERR_MEMORY. CT_ERR_BUSY while a step is in flight; to set, also while
- * requests of the inference queue or a server read the live weights. */
+ * anything reads the live weights: requests, a server, a version or gradients that are being made.
+ */
 int ct_model_get(ct_model *model, size_t layer, float *w, float *b, float *vw, float *vb);
 int ct_model_set(ct_model *model, size_t layer, const float *w, const float *b, const float *vw,
                  const float *vb);

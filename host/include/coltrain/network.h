@@ -94,7 +94,9 @@ int ct_network_draw(ct_network *network, uint64_t seed);
  * written; what lasts and what the graph gives can be read. Products take operands in HBFP8, so
  * what was written is rounded for them; weights come back as they are in FP32 where they are
  * trained, else as the products see them. What nothing reads that is run has no place: writing it
- * does nothing. CT_ERR_ARG: there is nothing to read, or count is not the number of elements. */
+ * does nothing. CT_ERR_ARG: there is nothing to read, or count is not the number of elements.
+ * CT_ERR_BUSY: weights and states are not read while runs under way change them, and not written
+ * while any use them; inputs, labels and outputs not while a run has them. */
 int ct_network_write(ct_network *network, int tensor, const float *data, size_t count);
 int ct_network_read(ct_network *network, int tensor, float *data, size_t count);
 
@@ -217,7 +219,8 @@ int ct_network_load_weights(ct_network *network, const void *data, size_t size,
  * other calls of servers take what it makes. weights: a version that was made for the network;
  * NULL: its own as they are now, whatever becomes of them. A request is one row, however many rows
  * a run has. The server ends with the network. CT_ERR_UNSUPPORTED: the network is no perceptron, or
- * the device makes no batches; CT_ERR_ARG: the weights are for something else. */
+ * the device makes no batches; CT_ERR_ARG: the weights are for something else; CT_ERR_BUSY: runs
+ * under way change its own. */
 int ct_network_server_create(ct_network *network, ct_weights *weights,
                              const struct ct_serving *serving, ct_server **server);
 
@@ -231,7 +234,7 @@ int ct_network_answers_create(ct_network *network, size_t count, ct_answers **an
 
 /* Writes graph, weights, states and how far training has come to a file (docs/model-format.md,
  * format 2), from which training goes on bit by bit. It is replaced as ct_model_save() does it.
- * CT_ERR_IO, CT_ERR_MEMORY; CT_ERR_BUSY while runs with the network's own weights are under way. */
+ * CT_ERR_IO, CT_ERR_MEMORY; CT_ERR_BUSY while runs that change its weights are under way. */
 int ct_network_save(ct_network *network, const char *path);
 
 /* A network from a file, on any device; one that ct_model_save() wrote (format 1) is that of its

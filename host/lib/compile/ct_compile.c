@@ -224,11 +224,37 @@ static void order_of(struct ct_compiler *c) {
   if (n < 0) ct_compile_fail(c, n, "%s", ct_graph_error(g));
 }
 
+/* Of all that comes from outside, or goes there. */
+static uint64_t external_units(const struct ct_compiled *o, uint32_t members) {
+  uint64_t units = 0;
+  for (size_t i = 0; i < o->externals; ++i)
+    units += o->external[i].units * (o->external[i].shared ? 1 : members);
+  return units;
+}
+
+/* Programs of what has no room would be made for nothing, and take the longest. */
+static void check_room(struct ct_compiler *c) {
+  const struct ct_compile_room *r = c->options->room;
+  const struct ct_compiled *o = c->out;
+  if (!r || c->error || c->missed) return; /* nodes that are missing are the better reason */
+  const uint64_t weights = o->lasting * r->lasting * CT_TILE, run = o->arena * r->arena * CT_TILE,
+                 ends = r->external ? external_units(o, r->external) * CT_TILE : 0,
+                 all = weights + run + ends;
+  if (all <= r->bytes) return;
+  ct_compile_fail(c, CT_ERR_NO_SPACE,
+                  "the network needs %llu bytes of device memory: %llu for weights and what else "
+                  "lasts, %llu for what a run makes, %llu for inputs, labels and outputs; %llu are "
+                  "free",
+                  (unsigned long long)all, (unsigned long long)weights, (unsigned long long)run,
+                  (unsigned long long)ends, (unsigned long long)r->bytes);
+}
+
 /* Nodes that are not there make nothing, but kernels of others may be refused, too. */
 static void lower_all(struct ct_compiler *c) {
   if (!c->error) ct_front_find(c);
   if (!c->error) lower_nodes(c);
   if (!c->error) ct_compile_places(c);
+  check_room(c);
   if (!c->error) ct_compile_programs(c);
   refuse(c);
 }
@@ -252,7 +278,10 @@ static int compile(const ct_graph *graph, const struct ct_compile_options *optio
     ct_compile_fail(&c, CT_ERR_ARG, "the graph has not been checked");
   else
     order_of(&c);
-  if (c.error || !ct_compile_mlp(&c)) lower_all(&c);
+  if (!c.error && ct_compile_mlp(&c))
+    check_room(&c);
+  else
+    lower_all(&c);
   finish(&c);
   *full = c.full;
   return c.error;

@@ -220,6 +220,12 @@ enum ct_model_job {
   CT_MODEL_UPDATE /* of a step, the update by these, which are in r2, each times CT_APPLY_SCALE */
 };
 
+/* Device memory that there is, and how often each region will be in it. */
+struct ct_compile_room {
+  uint64_t bytes;
+  uint32_t lasting, arena, external;
+};
+
 struct ct_compile_options {
   uint32_t spm_words;                /* of the window */
   unsigned narrow;                   /* HBFP has mantissas of 8 - narrow bits */
@@ -231,6 +237,7 @@ struct ct_compile_options {
   bool shared;                       /* they share inputs and labels */
   const struct ct_cycles_core *core; /* by whose cycles programs for members are weighed */
   enum ct_model_job model;
+  const struct ct_compile_room *room; /* NULL: nobody has asked */
 };
 
 /* A graph that was checked; it must stay while the result is used. What cannot be compiled is
@@ -251,6 +258,9 @@ struct ct_layer_lays {
 };
 void ct_layer_lays(const struct ct_mlp *net, uint32_t layer, uint32_t state,
                    struct ct_layer_lays *lays);
+/* Where an update (CT_MODEL_UPDATE) finds the gradients of a layer's weights and biases. */
+void ct_layer_gradients(const struct ct_mlp *net, uint32_t layer, struct ct_lay *w,
+                        struct ct_lay *b);
 
 /* The argument of a group's jobs that says how many passes there are; numbers stand behind it. */
 static inline unsigned ct_compiled_group_reg(const struct ct_compiled *compiled) {

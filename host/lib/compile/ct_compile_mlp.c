@@ -102,6 +102,19 @@ void ct_layer_lays(const struct ct_mlp *net, uint32_t l, uint32_t state,
   lay_biases(net, l, state, lays);
 }
 
+void ct_layer_gradients(const struct ct_mlp *net, uint32_t l, struct ct_lay *w, struct ct_lay *b) {
+  struct ct_layer_lays lays;
+  ct_layer_lays(net, l, 0, &lays);
+  *w = lays.w;
+  *b = lays.b;
+  w->pitch = CT_F32_TILE_UNITS;
+  w->mat.keep[CT_KEEP_SQUARE] = (struct ct_seat){0, 0};
+  w->mat.keep[CT_KEEP_F32] =
+      (struct ct_seat){CT_ARG_ARENA, ct_mlp_tile(net, l) * CT_F32_TILE_UNITS};
+  b->mat.keep[CT_KEEP_F32] = (struct ct_seat){
+      CT_ARG_ARENA, ct_mlp_bias_gradient_at(net) + ct_mlp_bias_tile(net, l) * CT_F32_ROW_UNITS};
+}
+
 static void lay_model(struct whole *w) {
   const uint32_t image = ct_mlp_image_units(&w->net);
   const bool state = w->p->trains && !w->c->options->model;

@@ -51,6 +51,7 @@ int ct_heap_leave(struct ct_heap *heap, uint64_t addr, const struct ct_until *un
  */
 size_t ct_heap_sweep(struct ct_heap *heap, const struct ct_until *completed);
 uint64_t ct_heap_largest(const struct ct_heap *heap); /* bytes of the largest free block */
+uint64_t ct_heap_room(const struct ct_heap *heap);    /* bytes of all of them */
 
 struct ct_plugin {
   void *handle; /* of dlopen(); NULL: linked in */

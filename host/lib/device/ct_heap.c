@@ -111,6 +111,13 @@ size_t ct_heap_sweep(struct ct_heap *heap, const struct ct_until *completed) {
   return waiting;
 }
 
+uint64_t ct_heap_room(const struct ct_heap *heap) {
+  uint64_t room = 0;
+  for (const struct ct_heap_block *b = heap->first; b; b = b->next)
+    room += b->used ? 0 : b->size;
+  return room;
+}
+
 uint64_t ct_heap_largest(const struct ct_heap *heap) {
   uint64_t largest = 0;
   for (const struct ct_heap_block *b = heap->first; b; b = b->next)

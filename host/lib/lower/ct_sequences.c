@@ -6,10 +6,6 @@
 /* FP32 numbers by their bits. */
 static const uint32_t kOne = 0x3F800000, kMinusOne = 0xBF800000, kTwo = 0x40000000,
                       kMinusTwo = 0xC0000000;
-static const uint32_t kRate = 0x3FCC422A;      /* k = 2 sqrt(2 / pi) of GELU by tanh */
-static const uint32_t kMinusRate = 0xBFCC422A; /* -k */
-static const uint32_t kMinusCube = 0xBD922279; /* -k * 0.044715 */
-static const uint32_t kThreeCube = 0x3E5B33B6; /* 3k * 0.044715 */
 
 /* The command with the rows and columns of the sequence. */
 static void va(struct ct_lower *l, const struct ct_sequence *s, struct ct_va c) {
@@ -62,19 +58,6 @@ void ct_lower_sigmoid(struct ct_lower *l, const struct ct_sequence *s) {
 void ct_lower_tanh(struct ct_lower *l, const struct ct_sequence *s) {
   logistic(l, s, kMinusTwo);
   scale(l, s, (struct ct_va){.to = s->y, .a = s->y, .sb = kTwo, .sc = kMinusOne});
-}
-
-/* t = 1 / (1 + e^-(k x + 0.044715 k x^3)), of t = x^2. */
-static void gate(struct ct_lower *l, const struct ct_sequence *s) {
-  scale(l, s, (struct ct_va){.to = s->t, .a = s->t, .sb = kMinusCube, .sc = kMinusRate});
-  times(l, s, (struct ct_va){.to = s->t, .a = s->t, .q = s->x, .func = CT_VA_EXP});
-  scale(l, s, (struct ct_va){.to = s->t, .a = s->t, .sc = kOne, .func = CT_VA_RECIP});
-}
-
-void ct_lower_gelu_tanh(struct ct_lower *l, const struct ct_sequence *s) {
-  times(l, s, (struct ct_va){.to = s->t, .a = s->x, .q = s->x});
-  gate(l, s);
-  times(l, s, (struct ct_va){.to = s->y, .a = s->t, .q = s->x});
 }
 
 /* 1 - erf(|x|), or half of it at |x| / sqrt(2): e^(decay * x^2) times a polynomial, without the
@@ -136,17 +119,4 @@ void ct_lower_tanh_back(struct ct_lower *l, const struct ct_sequence *s) {
   times(l, s, (struct ct_va){.to = s->t, .a = s->x, .q = s->x});
   scale(l, s, (struct ct_va){.to = s->t, .a = s->t, .sb = kMinusOne, .sc = kOne});
   times(l, s, (struct ct_va){.to = s->y, .a = s->g, .q = s->t});
-}
-
-/* With s the gate: s + s (1 - s) x (k + 3 * 0.044715 k x^2). */
-void ct_lower_gelu_tanh_back(struct ct_lower *l, const struct ct_sequence *s) {
-  times(l, s, (struct ct_va){.to = s->t, .a = s->x, .q = s->x});
-  scale(l, s, (struct ct_va){.to = s->u, .a = s->t, .sb = kThreeCube, .sc = kRate});
-  gate(l, s);
-  scale(l, s, (struct ct_va){.to = s->v, .a = s->t, .sb = kMinusOne, .sc = kOne});
-  times(l, s, (struct ct_va){.to = s->v, .a = s->v, .q = s->t});
-  times(l, s, (struct ct_va){.to = s->v, .a = s->v, .q = s->x});
-  times(l, s, (struct ct_va){.to = s->v, .a = s->v, .q = s->u});
-  with(l, s, (struct ct_va){.to = s->v, .a = s->v, .q = s->t});
-  times(l, s, (struct ct_va){.to = s->y, .a = s->g, .q = s->v});
 }

@@ -19,17 +19,14 @@ struct ct_sequence {
 };
 
 /* Commands each, and the registers in between. */
-void ct_lower_root(struct ct_lower *l, const struct ct_sequence *s);      /* 2 */
-void ct_lower_sigmoid(struct ct_lower *l, const struct ct_sequence *s);   /* 2 */
-void ct_lower_tanh(struct ct_lower *l, const struct ct_sequence *s);      /* 3 */
-void ct_lower_gelu_tanh(struct ct_lower *l, const struct ct_sequence *s); /* 5: t */
-void ct_lower_gelu(struct ct_lower *l, const struct ct_sequence *s);      /* 13: t, u, v */
-void ct_lower_erf(struct ct_lower *l, const struct ct_sequence *s);       /* 13: t, u, v */
+void ct_lower_root(struct ct_lower *l, const struct ct_sequence *s);    /* 2 */
+void ct_lower_sigmoid(struct ct_lower *l, const struct ct_sequence *s); /* 2 */
+void ct_lower_tanh(struct ct_lower *l, const struct ct_sequence *s);    /* 3 */
+void ct_lower_gelu(struct ct_lower *l, const struct ct_sequence *s);    /* 13: t, u, v */
+void ct_lower_erf(struct ct_lower *l, const struct ct_sequence *s);     /* 13: t, u, v */
 
 /* Gradients. x is what the function gave. */
 void ct_lower_sigmoid_back(struct ct_lower *l, const struct ct_sequence *s); /* 3: t */
 void ct_lower_tanh_back(struct ct_lower *l, const struct ct_sequence *s);    /* 3: t */
-/* x is the argument. */
-void ct_lower_gelu_tanh_back(struct ct_lower *l, const struct ct_sequence *s); /* 11: t, u, v */
 
 #endif

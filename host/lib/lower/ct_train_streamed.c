@@ -147,7 +147,9 @@ static int check(const struct ct_train *shape, const struct ct_why *why) {
   int err = ct_mlp_check(shape->net, why);
   if (!err && shape->batch < 1) err = ct_why(why, CT_ERR_ARG, "a batch has at least one row");
   if (!err && shape->batch > MOST_BATCH)
-    err = ct_why(why, CT_ERR_NO_SPACE, "a batch of %u rows is too large: %d are the most",
+    err = ct_why(why, CT_ERR_NO_SPACE,
+                 "a batch of %u rows is too large: %d are the most, unless the scratchpad holds "
+                 "all that a step makes",
                  shape->batch, MOST_BATCH);
   if (!err && shape->spm_words < LEAST_WINDOW)
     err = ct_why(why, CT_ERR_NO_SPACE,

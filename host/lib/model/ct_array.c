@@ -172,7 +172,7 @@ static int make_member(struct ct_array *a, const struct ct_member *member,
   if (!err) err = make_frames(a, m);
   if (err) return err;
   m->feed = member->feed;
-  m->next = m->goal = m->network->steps;
+  m->next = m->goal = m->network->live->steps;
   m->looked = m->ended_by = m->limit = m->wrote = CT_NO_CYCLE;
   m->info = (struct ct_member_info){.loss = NAN, .user = member->user};
   return CT_OK;

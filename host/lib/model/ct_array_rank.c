@@ -13,16 +13,16 @@
 #include "ct_array.h"
 
 bool ct_array_has_own_inputs(const struct ct_array_member *m) {
-  return m->network->rank && !m->network->rank->common;
+  return m->network->live->rank && !m->network->live->rank->common;
 }
 
 struct ct_array_member *ct_array_neighbour(const struct ct_array *a,
                                            const struct ct_array_member *m, int by) {
-  if (!m->network->rank || (by < 0 && m->slot == 0)) return NULL;
+  if (!m->network->live->rank || (by < 0 && m->slot == 0)) return NULL;
   const uint32_t slot = by < 0 ? m->slot - 1 : m->slot + 1;
   for (size_t i = 0; i < a->members; ++i) {
     struct ct_array_member *other = a->member[i];
-    if (other->network->rank == m->network->rank && other->slot == slot) return other;
+    if (other->network->live->rank == m->network->live->rank && other->slot == slot) return other;
   }
   return NULL;
 }
@@ -75,10 +75,10 @@ struct rank {
 
 /* They, and nobody else, fill a rank; one alone has no rank, or one that is no larger. */
 static bool lie_in_order(const struct rank *r) {
-  const struct ct_rank *rank = r->list[0]->network->rank;
+  const struct ct_rank *rank = r->list[0]->network->live->rank;
   if (!rank || rank->slots != r->count) return !rank && r->count == 1;
   for (size_t i = 0; i < r->count; ++i)
-    if (r->list[i]->network->rank != rank || r->list[i]->slot != i) return false;
+    if (r->list[i]->network->live->rank != rank || r->list[i]->slot != i) return false;
   return r->count == 1 || rank->common == r->common;
 }
 
@@ -98,7 +98,8 @@ static int make_rank(const struct rank *r) {
   struct ct_rank *rank;
   uint32_t used = 0;
   for (size_t i = 0; i < r->count; ++i)
-    if (ct_network_is_used(r->list[i]->network)) return CT_OK; /* the next call may find it idle */
+    if (ct_weights_are_used(r->list[i]->network->live))
+      return CT_OK; /* the next call may find it idle */
   int err = ct_rank_create(first->network, &how, first->ahead, &rank);
   if (err == CT_ERR_NO_SPACE) return CT_OK;
   for (; used < r->count && !err; used += !err)

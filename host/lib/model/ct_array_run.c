@@ -129,7 +129,7 @@ static bool shall_change(const struct ct_array *a, const struct ct_array_member 
 static enum ct_queue queue_of(const struct ct_array *a, const struct ct_array_member *m) {
   if (!a->both) return CT_TRAINING;
   if (m->under_way) return m->queue;
-  const size_t *runs = m->network->own_runs;
+  const size_t *runs = m->network->live->users;
   if (runs[CT_TRAINING]) return CT_TRAINING;
   if (runs[CT_INFERENCE]) return CT_INFERENCE;
   if (is_ahead(a, m)) return CT_TRAINING;

@@ -39,7 +39,18 @@ float ct_file_get_float(const uint8_t *p) {
   return x;
 }
 
-uint32_t ct_file_crc32(const uint8_t *p, size_t size) {
+uint8_t *ct_file_put_floats(uint8_t *p, const float *x, size_t count) {
+  for (size_t i = 0; i < count; ++i, p += 4)
+    ct_file_put_float(p, x[i]);
+  return p;
+}
+
+void ct_file_get_floats(const uint8_t *p, float *x, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    x[i] = ct_file_get_float(p + 4 * i);
+}
+
+static uint32_t crc32_of(const uint8_t *p, size_t size) {
   uint32_t table[256], crc = 0xffffffff;
   for (uint32_t i = 0; i < 256; ++i) {
     table[i] = i;
@@ -49,6 +60,15 @@ uint32_t ct_file_crc32(const uint8_t *p, size_t size) {
   for (size_t i = 0; i < size; ++i)
     crc = crc >> 8 ^ table[(crc ^ p[i]) & 255];
   return ~crc;
+}
+
+void ct_file_seal(uint8_t *data, size_t size) {
+  ct_file_put(data + size - CT_FILE_SUM, crc32_of(data, size - CT_FILE_SUM), CT_FILE_SUM);
+}
+
+bool ct_file_is_sealed(const uint8_t *data, size_t size) {
+  return size >= CT_FILE_SUM &&
+         ct_file_get(data + size - CT_FILE_SUM, CT_FILE_SUM) == crc32_of(data, size - CT_FILE_SUM);
 }
 
 /* ---- The beginning of a file --------------------------------------------------------------- */
@@ -156,8 +176,9 @@ static bool write_through(const char *path, const uint8_t *data, size_t size) {
   return ok;
 }
 
-int ct_file_write(ct_device *dev, const char *path, const uint8_t *data, size_t size) {
+int ct_file_write(ct_device *dev, const char *path, uint8_t *data, size_t size) {
   struct stat st;
+  ct_file_seal(data, size);
   char *target = realpath(path, NULL); /* a link stays a link */
   const char *name = target ? target : path;
   const size_t room = strlen(name) + sizeof ".new";

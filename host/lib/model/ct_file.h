@@ -12,8 +12,14 @@ uint64_t ct_file_get(const uint8_t *p, unsigned bytes);
 void ct_file_put_float(uint8_t *p, float x);
 float ct_file_get_float(const uint8_t *p);
 
-/* That of zlib and PNG. */
-uint32_t ct_file_crc32(const uint8_t *p, size_t size);
+/* So many reals, which follow each other; to and from. */
+uint8_t *ct_file_put_floats(uint8_t *p, const float *x, size_t count);
+void ct_file_get_floats(const uint8_t *p, float *x, size_t count);
+
+/* That of zlib and PNG, of all in front of it, is the end of a file. */
+enum { CT_FILE_SUM = 4 };
+void ct_file_seal(uint8_t *data, size_t size);
+bool ct_file_is_sealed(const uint8_t *data, size_t size);
 
 /* The first bytes of a file: letters, format version, order of bytes. */
 enum { CT_FILE_HEAD = 16 };
@@ -25,8 +31,9 @@ enum { CT_FILE_MODEL = 1, CT_FILE_NETWORK };
 int ct_file_check(ct_device *dev, const char *path, const uint8_t *p, size_t size,
                   uint32_t *format);
 
-/* Writes a file that is whole on the disk before it takes the place of one of that name. */
-int ct_file_write(ct_device *dev, const char *path, const uint8_t *data, size_t size);
+/* Seals what is to be a file and writes it: it is whole on the disk before it takes the place of
+ * one of that name. */
+int ct_file_write(ct_device *dev, const char *path, uint8_t *data, size_t size);
 
 /* The error of errno, with a sentence; what: "opened", "read". */
 int ct_file_cannot(ct_device *dev, const char *path, const char *what, int reason);

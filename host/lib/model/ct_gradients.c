@@ -13,8 +13,6 @@
 #include "ct_network.h"
 #include "ct_num.h"
 
-enum { TILE_BYTES = CT_F32_TILE_UNITS * CT_UNIT };
-
 static uint64_t gradient_bytes(const struct ct_mlp *net) {
   return (uint64_t)ct_mlp_gradient_units(net) * CT_UNIT;
 }
@@ -91,9 +89,9 @@ void ct_gradients_kept(ct_weights *live, enum ct_gradients how, int error) {
 
 static void applied(void *arg, const struct ct_event *event) {
   ct_weights *live = arg;
-  if (live->model && !event->error) ++live->model->steps;
+  live->steps += !event->error;
   ct_gradients_kept(live, CT_GRADIENTS_NONE, event->error);
-  ct_weights_drop(live, CT_WEIGHTS_WRITTEN);
+  ct_weights_drop(live, ct_use_changes(CT_TRAINING));
 }
 
 /* Positive, and with all its bits: neither subnormal nor infinite. */
@@ -111,7 +109,7 @@ static int check_apply(ct_model *m, const struct ct_apply *apply) {
     return ct_fail(m->dev, CT_ERR_ARG,
                    "the scale of an update is not a positive number that FP32 holds with 24 bits");
   ct_weights *live = NULL;
-  return ct_weights_find(m, CT_WEIGHTS_WRITTEN, &live);
+  return ct_weights_find(m, ct_use_changes(CT_TRAINING), &live);
 }
 
 static int submit(ct_model *m, const struct ct_apply *apply, struct ct_work *work, uint64_t *tag) {
@@ -139,7 +137,7 @@ int ct_model_apply_submit(ct_model *m, const struct ct_apply *apply, uint64_t *t
   if (err) return err;
   err = submit(m, apply, &work, tag);
   if (err) return err;
-  ct_weights_take(m->live, CT_WEIGHTS_WRITTEN);
+  ct_weights_take(m->live, ct_use_changes(CT_TRAINING));
   ct_gradients_take(m);
   return CT_OK;
 }
@@ -168,31 +166,17 @@ static int check_layer(ct_model *m, size_t layer) {
                  m->net.layers, layer);
 }
 
-/* A layer's part of the gradients. */
+/* A layer's gradients are tensors like all others, in what its updates read. */
 struct part {
-  uint32_t in, out;
-  uint64_t w_at, b_at;
-  size_t w_size, b_size;
+  ct_network *n;
+  struct ct_regions at;
+  struct ct_lay w, b;
 };
 
 static struct part part_of(const ct_model *m, size_t layer) {
-  const uint32_t l = (uint32_t)layer, tiles = ct_mlp_in(&m->net, l) * ct_mlp_out(&m->net, l);
-  const uint64_t w = (uint64_t)ct_mlp_tile(&m->net, l) * CT_F32_TILE_UNITS;
-  const uint64_t b =
-      ct_mlp_bias_gradient_at(&m->net) + (uint64_t)ct_mlp_bias_tile(&m->net, l) * CT_F32_ROW_UNITS;
-  return (struct part){.in = m->net.width[l],
-                       .out = m->net.width[l + 1],
-                       .w_at = m->live->gradients + w * CT_UNIT,
-                       .b_at = m->live->gradients + b * CT_UNIT,
-                       .w_size = (size_t)tiles * CT_F32_TILE_UNITS * CT_UNIT,
-                       .b_size = (size_t)ct_mlp_out(&m->net, l) * CT_F32_ROW_UNITS * CT_UNIT};
-}
-
-/* Tiles of all weights, then the biases; to be freed. */
-static float *room_for(ct_model *m, const struct part *p) {
-  float *room = calloc(1, p->w_size + p->b_size);
-  if (!room) ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the gradients of a layer");
-  return room;
+  struct part p = {.n = m->apply, .at = {.arena = m->live->gradients}};
+  ct_layer_gradients(&m->net, (uint32_t)layer, &p.w, &p.b);
+  return p;
 }
 
 int ct_model_get_gradients(ct_model *m, size_t layer, float *w, float *b) {
@@ -200,14 +184,8 @@ int ct_model_get_gradients(ct_model *m, size_t layer, float *w, float *b) {
   if (!err) err = check_whole(m, UINT32_C(1) << layer);
   if (err) return err;
   const struct part p = part_of(m, layer);
-  float *room = room_for(m, &p);
-  if (!room) return CT_ERR_MEMORY;
-  float *biases = room + p.w_size / sizeof *room;
-  if (w) err = ct_mem_read(m->dev, p.w_at, room, p.w_size);
-  if (!err && b) err = ct_mem_read(m->dev, p.b_at, biases, p.b_size);
-  if (!err && w) ct_tiles_to((const uint8_t *)room, p.out, p.in, TILE_BYTES, w);
-  if (!err && b) memcpy(b, biases, p.out * sizeof *b);
-  free(room);
+  if (w) err = ct_network_get_tensor(p.n, &p.at, &p.w, w);
+  if (!err && b) err = ct_network_get_tensor(p.n, &p.at, &p.b, b);
   return err;
 }
 
@@ -216,16 +194,11 @@ int ct_model_set_gradients(ct_model *m, size_t layer, const float *w, const floa
   if (!err && !(w && b)) err = check_whole(m, UINT32_C(1) << layer);
   if (err) return err;
   const struct part p = part_of(m, layer);
-  float *room = room_for(m, &p);
-  if (!room) return CT_ERR_MEMORY;
-  float *biases = room + p.w_size / sizeof *room;
-  if (w) ct_tiles_from(w, p.out, p.in, TILE_BYTES, (uint8_t *)room);
-  if (b) memcpy(biases, b, p.out * sizeof *b);
+  const uint32_t before = m->live->whole;
   m->live->whole &= ~(UINT32_C(1) << layer); /* if this fails, it is neither this nor what it was */
-  if (w) err = ct_mem_write(m->dev, p.w_at, room, p.w_size);
-  if (!err && b) err = ct_mem_write(m->dev, p.b_at, biases, p.b_size);
+  err = ct_network_put_mlps(p.n, &p.at, (struct ct_put[]){{&p.w, w}, {&p.b, b}}, 2);
+  if (err == CT_ERR_MEMORY) m->live->whole = before;
   if (!err) m->live->whole |= UINT32_C(1) << layer;
-  free(room);
   return err;
 }
 

@@ -26,12 +26,11 @@ static int find_work(ct_model *m, enum ct_queue queue, size_t rows) {
 struct asked {
   struct ct_request request;
   uint32_t count;
-  enum ct_weights_use use;
 };
 
 static void answered(void *arg, const struct ct_event *event) {
   struct asked *a = arg;
-  ct_weights_drop(a->request.weights, a->use);
+  ct_weights_drop(a->request.weights, ct_use_reads(a->request.queue));
   ct_request_drop(&a->request, a->count, event->error);
   free(a);
 }
@@ -45,11 +44,9 @@ static int check_request(ct_model *m, const struct ct_request *r, struct asked *
                    r->count);
   if (r->deadline)
     return ct_fail(m->dev, CT_ERR_ARG, "a job has no deadline: requests of a server have");
-  *a = (struct asked){.request = *r,
-                      .count = r->count ? r->count : 1,
-                      .use = r->queue == CT_TRAINING ? CT_WEIGHTS_ORDERED : CT_WEIGHTS_READ};
+  *a = (struct asked){.request = *r, .count = r->count ? r->count : 1};
   err = ct_request_check(m->dev, &m->net, r, a->count);
-  if (!err) err = ct_weights_find(m, a->use, &a->request.weights);
+  if (!err) err = ct_weights_find(m, ct_use_reads(r->queue), &a->request.weights);
   if (!err) err = find_answers(m, a->count);
   return err ? err : find_work(m, r->queue, a->count);
 }
@@ -87,7 +84,7 @@ int ct_model_infer_submit(ct_model *m, const struct ct_request *request, uint64_
     return err;
   }
   ct_request_take(&a->request, a->count);
-  ct_weights_take(a->request.weights, a->use);
+  ct_weights_take(a->request.weights, ct_use_reads(request->queue));
   return CT_OK;
 }
 
@@ -122,8 +119,9 @@ static int infer_rows(ct_model *m, struct ct_request *r, const float *x, size_t 
     uint64_t tag = 0;
     n = rows_together(m, rows - i);
     r->count = (uint32_t)n;
-    r->queue =
-        m->live->writers && (!r->weights || r->weights == m->live) ? CT_TRAINING : CT_INFERENCE;
+    r->queue = m->live->changing[CT_TRAINING] && (!r->weights || r->weights == m->live)
+                   ? CT_TRAINING
+                   : CT_INFERENCE;
     err = ct_rows_write(r->rows, 0, n, x + i * in);
     if (!err) err = ct_model_infer_submit(m, r, &tag);
     if (!err) err = ct_finish(m->dev, tag, NULL);

@@ -202,7 +202,7 @@ static int download(ct_model *m, struct ct_numbers *x) {
 }
 
 int ct_model_numbers(ct_model *m, const char *what, struct ct_numbers **numbers) {
-  int err = ct_weights_still(m, false, what);
+  int err = ct_weights_still(m->live, false, what);
   if (err) return err;
   struct ct_numbers *x = ct_numbers_alloc(&m->net);
   if (!x) return no_memory(m);
@@ -242,7 +242,7 @@ int ct_check_model(const ct_model *m) {
 static int fill(ct_model *m) {
   int err = ct_weights_make_for(m->dev, &m->net, &m->live);
   if (err) return err;
-  m->live->model = m;
+  m->live->live = true;
   m->live->error = CT_OK;
   return upload(m, m->numbers, IMAGE);
 }
@@ -304,7 +304,7 @@ int ct_model_create(ct_device *dev, const uint32_t *widths, size_t layers, uint6
   if (!x) return ct_fail(dev, CT_ERR_MEMORY, "no memory for the model");
   ct_model_draw(&net, seed, x);
   err = ct_model_alloc(dev, &net, x, model);
-  if (!err) (*model)->seed = seed;
+  if (!err) (*model)->live->seed = seed;
   return err;
 }
 
@@ -314,9 +314,9 @@ int ct_model_info(const ct_model *m, struct ct_model_info *info) {
   CT_NEED(m->dev, info);
   *info = (struct ct_model_info){.layers = m->net.layers,
                                  .widths = m->net.width,
-                                 .seed = m->seed,
-                                 .steps = m->steps,
-                                 .epochs = m->epochs,
+                                 .seed = m->live->seed,
+                                 .steps = m->live->steps,
+                                 .epochs = m->live->epochs,
                                  .training = m->training,
                                  .prepared = m->plan != NULL};
   for (uint32_t l = 0; l < m->net.layers; ++l)
@@ -325,7 +325,7 @@ int ct_model_info(const ct_model *m, struct ct_model_info *info) {
 }
 
 void ct_model_set_epochs(ct_model *m, uint64_t epochs) {
-  if (m && m->handle.live) m->epochs = epochs;
+  if (m && m->handle.live) m->live->epochs = epochs;
 }
 
 /* Where the parts of a layer are on the caller's side: to read from, or to write to; NULL: nowhere.
@@ -352,7 +352,7 @@ static int access_layer(ct_model *m, size_t layer, const struct parts *p, bool c
   if (layer >= m->net.layers)
     return ct_fail(m->dev, CT_ERR_ARG, "the model has %u layers, there is no layer %zu",
                    m->net.layers, layer);
-  if (changes) err = ct_weights_still(m, true, "set");
+  if (changes) err = ct_weights_still(m->live, true, "set");
   if (err) return err;
   struct ct_numbers *x = NULL;
   err = ct_model_numbers(m, "read", &x);

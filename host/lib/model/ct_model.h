@@ -10,6 +10,7 @@
 #include "ct_fixed.h"
 #include "ct_prog.h"
 #include "ct_queue.h"
+#include "ct_weights.h"
 
 static inline uint32_t ct_bits_of(float x) {
   uint32_t bits;
@@ -33,28 +34,6 @@ static inline void ct_follower_end(const struct ct_follower *f) {
   if (f->end) f->end(f->self);
 }
 
-/* The weights of a model at one moment. Users hold them by references: the memory goes with the
- * last. `readers` are those whose reads are in no order with steps: requests of the inference
- * queue, servers. Live weights have readers or writers, never both. */
-struct ct_weights {
-  struct ct_handle handle; /* first */
-  ct_device *dev;
-  struct ct_mlp net;     /* layers 0: of a network */
-  uint64_t bytes;        /* of the image */
-  ct_network *network;   /* that they were published for; NULL: of a model */
-  ct_model *model;       /* whose live weights they are; NULL: a version, or the model is freed */
-  ct_weights *from;      /* while a version is being made: its original */
-  uint64_t image, state; /* addresses; state is 0 where nothing has been prepared for training */
-  uint64_t gradients;    /* address; 0: nobody has asked */
-  uint32_t whole;        /* a bit for each layer whose gradients are there */
-  size_t keepers;        /* works in flight that write or read gradients */
-  uint64_t behind;       /* jobs that the training queue had seen behind the last of those */
-  uint32_t version;      /* 0: live */
-  uint64_t steps;        /* of a version */
-  int error;             /* as in ct_weights_info */
-  size_t refs, readers, writers;
-};
-
 /* Programs of jobs in a row. */
 struct ct_programs {
   ct_program **of;
@@ -71,19 +50,6 @@ struct ct_plan {
   ct_network *step[CT_STEP_KINDS]; /* guests; NULL: nobody has asked */
   uint64_t work;                   /* address of the workspace; 0: none is needed */
   size_t refs; /* the model's, and one for each batch handle; those of steps hold their batch */
-};
-
-struct ct_batch {
-  struct ct_handle handle; /* first */
-  ct_device *dev;
-  struct ct_plan *plan;
-  ct_weights *live; /* of the model; there while a step is in flight */
-  uint32_t in, classes;
-  uint64_t at, loss; /* addresses */
-  bool written;
-  int outcome; /* of the last step that ended */
-  bool stepped;
-  size_t refs, in_flight;
 };
 
 struct ct_rows {
@@ -114,7 +80,6 @@ struct ct_model {
   struct ct_handle handle; /* first */
   ct_device *dev;
   struct ct_mlp net;
-  uint64_t seed, steps, epochs;
   ct_weights *live;
   struct ct_numbers *numbers; /* as long as there is no state on the device; else NULL */
   struct ct_training training;
@@ -135,53 +100,11 @@ static inline uint64_t ct_image_bytes(const struct ct_mlp *net) {
   return (uint64_t)ct_mlp_image_units(net) * CT_UNIT;
 }
 
-/* With memory for an image of so many bytes, and one reference: the handle's. */
-int ct_weights_make(ct_device *dev, uint64_t bytes, ct_weights **weights);
-/* The same for a model of these widths. */
+/* With memory for an image of a model of these widths, and one reference: the handle's. */
 int ct_weights_make_for(ct_device *dev, const struct ct_mlp *net, ct_weights **weights);
 
-/* A version that is made on the device, in a work of the training queue: by copies of what is at
- * `from`, and jobs behind these, which may be none. Whoever is called at its end drops the version.
- */
-struct ct_publishing {
-  ct_weights *weights;
-  uint64_t from;
-  const struct ct_programs *copies;
-  const struct ct_job *then;
-  size_t jobs;
-  uint32_t *numbered; /* highest number that a version has had */
-  void *user;
-  void (*done)(void *arg, const struct ct_event *event);
-  void *arg;
-};
-int ct_publish(const struct ct_publishing *p, uint64_t *tag);
-
-/* A complete version of what ct_weights_read() gave, which must have so many bytes; of what, and
- * its number, are the caller's to say. */
-int ct_weights_of(ct_device *dev, uint64_t bytes, const void *data, size_t size,
-                  ct_weights **weights);
-
-/* What uses weights: how, and that it does no more. */
-enum ct_weights_use {
-  CT_WEIGHTS_ORDERED, /* reads, on the training queue */
-  CT_WEIGHTS_READ,    /* reads, in no order with steps */
-  CT_WEIGHTS_WRITTEN  /* by a step */
-};
-void ct_weights_take(ct_weights *weights, enum ct_weights_use use);
-void ct_weights_drop(ct_weights *weights, enum ct_weights_use use);
-
 /* The weights that a call for the model means (NULL: live), if they can be used so. */
-int ct_weights_find(ct_model *model, enum ct_weights_use use, ct_weights **weights);
-
-/* CT_OK if they are complete; what the device has completed meanwhile counts. */
-int ct_weights_ready(ct_weights *weights);
-
-/* CT_OK, or CT_ERR_BUSY: steps in flight change the live weights; to be changed, they must not be
- * read either. what: of the sentence, such as "saved". */
-int ct_weights_still(ct_model *model, bool change, const char *what);
-
-/* The model is freed. */
-void ct_weights_orphan(ct_weights *weights);
+int ct_weights_find(ct_model *model, struct ct_use use, ct_weights **weights);
 
 /* ---- Graphs ---- */
 

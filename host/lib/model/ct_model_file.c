@@ -14,8 +14,7 @@ enum {
   AT_STEPS = 32,
   AT_EPOCHS = 40,
   AT_RATES = 48, /* learning rate, momentum, weight decay */
-  HEADER = 64,
-  CHECKSUM = 4
+  HEADER = 64
 };
 
 static size_t width_at(uint32_t l) {
@@ -23,28 +22,45 @@ static size_t width_at(uint32_t l) {
 }
 
 static size_t file_size(const struct ct_mlp *net, size_t numbers) {
-  return width_at(net->layers + 1) + 4 * numbers + CHECKSUM;
+  return width_at(net->layers + 1) + 4 * numbers + CT_FILE_SUM;
 }
 
 /* ---- Saving -------------------------------------------------------------------------------- */
 
-static void encode(const ct_model *m, const struct ct_numbers *x, uint8_t *p, size_t size) {
-  memset(p, 0, HEADER);
+/* The bytes of a file that says that, but for its numbers, which begin at *numbers. NULL: no
+ * memory. */
+static uint8_t *make_file(const struct ct_model_file *f, size_t *size, uint8_t **numbers) {
+  *size = file_size(&f->net, ct_numbers_count(&f->net));
+  uint8_t *p = calloc(1, *size);
+  if (!p) return NULL;
   ct_file_begin(p, CT_FILE_MODEL);
-  ct_file_put(p + AT_LAYERS, m->net.layers, 4);
-  ct_file_put(p + AT_BATCH, m->training.batch, 4);
-  ct_file_put(p + AT_SEED, m->seed, 8);
-  ct_file_put(p + AT_STEPS, m->steps, 8);
-  ct_file_put(p + AT_EPOCHS, m->epochs, 8);
-  ct_file_put_float(p + AT_RATES, m->training.rates.lr);
-  ct_file_put_float(p + AT_RATES + 4, m->training.rates.momentum);
-  ct_file_put_float(p + AT_RATES + 8, m->training.rates.weight_decay);
-  uint8_t *at = p + HEADER;
-  for (uint32_t l = 0; l <= m->net.layers; ++l, at += 4)
-    ct_file_put(at, m->net.width[l], 4);
-  for (size_t i = 0; i < x->count; ++i, at += 4)
-    ct_file_put_float(at, x->all[i]);
-  ct_file_put(at, ct_file_crc32(p, size - CHECKSUM), 4);
+  ct_file_put(p + AT_LAYERS, f->net.layers, 4);
+  ct_file_put(p + AT_BATCH, f->training.batch, 4);
+  ct_file_put(p + AT_SEED, f->seed, 8);
+  ct_file_put(p + AT_STEPS, f->steps, 8);
+  ct_file_put(p + AT_EPOCHS, f->epochs, 8);
+  ct_file_put_float(p + AT_RATES, f->training.rates.lr);
+  ct_file_put_float(p + AT_RATES + 4, f->training.rates.momentum);
+  ct_file_put_float(p + AT_RATES + 8, f->training.rates.weight_decay);
+  for (uint32_t l = 0; l <= f->net.layers; ++l)
+    ct_file_put(p + width_at(l), f->net.width[l], 4);
+  *numbers = p + width_at(f->net.layers + 1);
+  return p;
+}
+
+static int save(ct_model *m, const struct ct_numbers *x, const char *path) {
+  const struct ct_model_file f = {.net = m->net,
+                                  .seed = m->live->seed,
+                                  .steps = m->live->steps,
+                                  .epochs = m->live->epochs,
+                                  .training = m->training};
+  size_t size = 0;
+  uint8_t *numbers = NULL, *data = make_file(&f, &size, &numbers);
+  if (!data) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory to save the model");
+  ct_file_put_floats(numbers, x->all, x->count);
+  const int err = ct_file_write(m->dev, path, data, size);
+  free(data);
+  return err;
 }
 
 int ct_model_save(ct_model *m, const char *path) {
@@ -53,16 +69,7 @@ int ct_model_save(ct_model *m, const char *path) {
   CT_NEED(m->dev, path);
   struct ct_numbers *x = NULL;
   err = ct_model_numbers(m, "saved", &x);
-  if (err || !x) return err;
-  const size_t size = file_size(&m->net, x->count);
-  uint8_t *data = malloc(size);
-  if (data) {
-    encode(m, x, data, size);
-    err = ct_file_write(m->dev, path, data, size);
-  } else {
-    err = ct_fail(m->dev, CT_ERR_MEMORY, "no memory to save the model");
-  }
-  free(data);
+  if (!err && x) err = save(m, x, path);
   ct_numbers_free(x);
   return err;
 }
@@ -120,7 +127,7 @@ int ct_model_file_parse(ct_device *dev, const char *path, const uint8_t *p, size
   int err = check_header(dev, path, size, &f->net);
   if (!err) err = check_length(dev, path, size, file_size(&f->net, ct_numbers_count(&f->net)));
   if (err) return err;
-  if (ct_file_get(p + size - CHECKSUM, 4) != ct_file_crc32(p, size - CHECKSUM))
+  if (!ct_file_is_sealed(p, size))
     return ct_fail(dev, CT_ERR_FORMAT, "%s is damaged: the checksum does not match", path);
   f->seed = ct_file_get(p + AT_SEED, 8);
   f->steps = ct_file_get(p + AT_STEPS, 8);
@@ -138,13 +145,12 @@ int ct_model_file_parse(ct_device *dev, const char *path, const uint8_t *p, size
 static int decode(ct_device *dev, const struct ct_model_file *f, ct_model **model) {
   struct ct_numbers *x = ct_numbers_alloc(&f->net);
   if (!x) return ct_fail(dev, CT_ERR_MEMORY, "no memory for the model");
-  for (size_t i = 0; i < x->count; ++i)
-    x->all[i] = ct_file_get_float(f->numbers + 4 * i);
+  ct_file_get_floats(f->numbers, x->all, x->count);
   const int err = ct_model_alloc(dev, &f->net, x, model);
   if (err) return err;
-  (*model)->seed = f->seed;
-  (*model)->steps = f->steps;
-  (*model)->epochs = f->epochs;
+  (*model)->live->seed = f->seed;
+  (*model)->live->steps = f->steps;
+  (*model)->live->epochs = f->epochs;
   (*model)->training = f->training;
   return CT_OK;
 }

@@ -48,7 +48,8 @@ static struct ct_cycles_core core_of(const ct_network *n) {
                                  .reads = has_updates(n->graph) ? TRAIN_CAP : 0};
 }
 
-int ct_network_compile(ct_network *n, bool members, bool common, struct ct_compiled *compiled) {
+int ct_network_compile(ct_network *n, bool members, bool common, const struct ct_compile_room *room,
+                       struct ct_compiled *compiled) {
   const struct ct_cycles_core core = core_of(n);
   const struct ct_compile_options options = {
       .spm_words = ct_window_words(n->dev),
@@ -60,15 +61,22 @@ int ct_network_compile(ct_network *n, bool members, bool common, struct ct_compi
       .masks = n->masks,
       .members = members,
       .shared = common,
-      .core = &core};
+      .core = &core,
+      .room = room};
   const int err = ct_compile(n->shared->graph, &options, compiled);
   if (!err) return CT_OK;
   return ct_fail_long(n->dev, err, compiled->why ? compiled->why : ct_strerror(err));
 }
 
-static int compile(ct_network *n) {
+/* What make_room() asks for has to be there. borrows: weights are in memory already. */
+static int compile(ct_network *n, bool borrows) {
+  const struct ct_compile_room room = {.bytes = ct_heap_room(&n->dev->data),
+                                       .lasting = borrows ? 0 : n->members,
+                                       .arena = ct_min_u32(n->members, CT_MEMBERS_AT_ONCE),
+                                       .external = n->bare ? 0 : n->members};
   n->shared->graph = n->graph;
-  const int err = ct_network_compile(n, n->members > 1, n->common, &n->shared->compiled);
+  const int err = ct_network_compile(n, n->members > 1, n->common, n->guest ? NULL : &room,
+                                     &n->shared->compiled);
   n->compiled = n->shared->compiled;
   return err;
 }
@@ -86,21 +94,25 @@ int ct_network_alloc(ct_network *n, uint64_t units, uint64_t *addr) {
   return err;
 }
 
+/* What lasts of all members. */
+static int make_live(ct_network *n) {
+  const int err = ct_weights_open(n->dev, &n->live);
+  if (err) return err;
+  n->live->live = n->live->inside = true;
+  return ct_network_alloc(n, n->compiled.lasting * n->members, &n->live->image);
+}
+
 static int make_room(ct_network *n) {
   const struct ct_compiled *c = &n->compiled;
   const uint32_t at_once = ct_min_u32(n->members, CT_MEMBERS_AT_ONCE);
   int err = CT_OK;
   if (n->guest) return CT_OK;
-  if (n->owner == n)
-    err = ct_network_alloc(n, c->lasting * n->members, &n->base.lasting);
-  else
-    n->base.lasting = n->owner->base.lasting;
+  if (!n->borrows) err = make_live(n);
   if (!err && n->shared->open == 1)
     err = ct_network_alloc(n, c->arena * at_once, &n->shared->spare);
   for (size_t i = 0; i < c->externals && !err && !n->bare; ++i)
     err = ct_network_alloc(n, c->external[i].units * (c->external[i].shared ? 1 : n->members),
                            &n->base.external[c->external[i].reg - CT_ARG_FIRST]);
-  n->own = n->base;
   return err ? err : ct_kept_open(n);
 }
 
@@ -140,7 +152,7 @@ static int expect(ct_network *n, const struct ct_stage *stage, struct ct_network
   struct ct_cycles_core core = core_of(n);
   struct ct_cycles all = {0}, one;
   struct ct_job job = {0};
-  struct ct_regions at = n->own;
+  struct ct_regions at = ct_network_own(n);
   at.arena = n->shared->spare;
   core.ahead = *ahead;
   ct_network_arguments(n, &at, 0, &job);
@@ -246,7 +258,7 @@ static int begin_shared(ct_network *n, const struct ct_network_options *o) {
   shared->expected = o && o->expect;
   shared->page_bits = o ? o->bits : 0;
   join(n, shared);
-  return compile(n);
+  return compile(n, o && o->weights_of);
 }
 
 /* The last open network takes the programs with it, and what of them is under way. */
@@ -291,7 +303,7 @@ static int build(ct_network *n, const ct_graph *graph, const struct ct_network_o
   if (!err) err = check_common(n);
   if (!err && o && o->weights_of) err = ct_network_join(n, o->weights_of);
   if (!err) err = make_room(n);
-  for (uint32_t m = 0; m < n->members && !err && n->owner == n; ++m) {
+  for (uint32_t m = 0; m < n->members && !err && n->live && !n->borrows; ++m) {
     const struct ct_regions at = ct_network_member_at(n, m);
     err = ct_network_put_constants(n, &at);
   }
@@ -336,7 +348,6 @@ static ct_network *open_network(ct_device *dev) {
   }
   ct_handle_open(&n->handle, dev);
   n->dev = dev;
-  n->owner = n;
   n->refs = 1;
   return n;
 }
@@ -391,7 +402,6 @@ int ct_network_has_frame(ct_network *n) {
 
 /* What jobs that could not be ended still use stays until they have. */
 static void leave_room(const ct_network *n) {
-  if (n->owner == n && !n->rank) ct_give_back_after(n->dev, n->base.lasting, n->queue, n->error);
   for (unsigned i = 0; i < CT_EXTERNALS; ++i)
     ct_give_back_after(n->dev, n->base.external[i], n->queue, n->error);
 }
@@ -414,26 +424,20 @@ static void leave_shared(ct_network *n) {
 }
 
 void ct_network_release(ct_network *n) {
-  ct_network *owner = n->owner;
   if (--n->refs) return;
   if (n->dev->queues) leave_room(n);
-  if (n->rank) ct_rank_drop(n->rank);
-  n->rank = NULL;
+  if (n->live) ct_weights_release(n->live);
+  n->live = NULL;
   if (n->shared) leave_shared(n);
   n->shared = NULL;
   free(n->member);
   free(n->bound);
   n->member = NULL;
   n->bound = NULL;
-  if (n->guest) {
+  if (n->guest)
     ct_handle_burn(&n->handle);
-    return;
-  }
-  ct_handle_bury(&n->handle);
-  if (owner != n) {
-    ct_network_part_from(n);
-    ct_network_release(owner);
-  }
+  else
+    ct_handle_bury(&n->handle);
 }
 
 void ct_network_free(ct_network *n) {
@@ -498,17 +502,17 @@ static bool comes_and_goes(const struct ct_gtensor *t) {
   return t->role != CT_ROLE_WEIGHT && t->role != CT_ROLE_STATE;
 }
 
-/* Nothing under way uses it. What lies with the weights is theirs, too. */
-static int check_still(ct_network *n, const struct ct_gtensor *t, const char *what) {
+/* Nothing under way is in the way of that. What lies with the weights is theirs, too. */
+static int check_still(ct_network *n, const struct ct_gtensor *t, bool change, const char *what) {
   const bool own = comes_and_goes(t);
   int err = own ? ct_network_has_frame(n) : CT_OK;
-  if (!err && own) err = ct_network_still(n, true, what);
-  return err || (own && !n->compiled.crowded) ? err : ct_network_still(n, false, what);
+  if (!err && own) err = ct_network_frame_still(n, what);
+  return err || (own && !n->compiled.crowded) ? err : ct_network_still(n, change, what);
 }
 
 /* The other network may have them in more ways than this one knows. */
 int ct_network_owned(ct_network *n, const char *what) {
-  if (n->owner == n) return CT_OK;
+  if (!n->borrows) return CT_OK;
   return ct_fail(n->dev, CT_ERR_UNSUPPORTED,
                  "the network's weights are those of another one: they are %s there", what);
 }
@@ -526,10 +530,11 @@ int ct_network_write(ct_network *n, int tensor, const float *data, size_t count)
                    t->name);
   if (lay->kind == CT_LAY_NONE) return CT_OK;
   err = comes_and_goes(t) ? CT_OK : ct_network_owned(n, "written");
-  if (!err) err = check_still(n, t, "written");
+  if (!err) err = check_still(n, t, true, "written");
   if (err) return err;
   if (!comes_and_goes(t)) n->stale = true;
-  return ct_network_put_tensor(n, &n->own, lay, data);
+  const struct ct_regions own = ct_network_own(n);
+  return ct_network_put_tensor(n, &own, lay, data);
 }
 
 int ct_network_read(ct_network *n, int tensor, float *data, size_t count) {
@@ -544,8 +549,9 @@ int ct_network_read(ct_network *n, int tensor, float *data, size_t count) {
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s has no place on the device", t->name);
   if (lay->kind == CT_LAY_WINDOWS)
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s is an input: it cannot be read", t->name);
-  err = check_still(n, t, "read");
-  return err ? err : ct_network_get_tensor(n, &n->own, lay, data);
+  err = check_still(n, t, false, "read");
+  const struct ct_regions own = ct_network_own(n);
+  return err ? err : ct_network_get_tensor(n, &own, lay, data);
 }
 
 static void draw(const struct ct_gtensor *t, uint64_t *state, float *x) {
@@ -561,8 +567,8 @@ int ct_network_draw(ct_network *n, uint64_t seed) {
   uint64_t state = seed;
   int err = ct_check_network(n);
   if (!err) err = ct_network_owned(n, "drawn");
-  if (!err) err = ct_network_still(n, false, "drawn");
-  if (!err) n->drawn = seed;
+  if (!err) err = ct_network_still(n, true, "drawn");
+  if (!err) n->live->seed = seed;
   for (size_t i = 1; !err && i <= n->graph->tensors; ++i) {
     const struct ct_gtensor *t = n->graph->tensor[i];
     if (t->role != CT_ROLE_WEIGHT && t->role != CT_ROLE_STATE) continue;
@@ -616,9 +622,9 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
   if (err) return err;
   CT_NEED(n->dev, info);
   const struct ct_mlp *mlp = &n->compiled.mlp;
-  *info = (struct ct_network_info){.seed = n->owner->drawn,
-                                   .steps = n->owner->steps,
-                                   .epochs = n->owner->epochs,
+  *info = (struct ct_network_info){.seed = n->live->seed,
+                                   .steps = n->live->steps,
+                                   .epochs = n->live->epochs,
                                    .mantissa = 8 - n->narrow,
                                    .changes = n->changes,
                                    .together = (uint32_t)n->shared->open,
@@ -636,7 +642,7 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
 }
 
 void ct_network_set_epochs(ct_network *n, uint64_t epochs) {
-  if (n && n->handle.live) n->owner->epochs = epochs;
+  if (n && n->handle.live) n->live->epochs = epochs;
 }
 
 size_t ct_network_stages(const ct_network *n) {

@@ -18,9 +18,9 @@
  * network of its own are what lasts, inputs and outputs, numbers of its runs, and what is known of
  * it.
  *
- * Networks that have the weights of another (struct ct_network_options.weights_of) have an owner:
- * the one in whose memory these are. What is counted of runs with weights, and of steps, is counted
- * there. An owner's memory stays until the last of them is gone.
+ * What lasts of a network are live weights (ct_weights.h). Networks that have the weights of
+ * another (struct ct_network_options.weights_of) have the same ones, and so count their runs
+ * together.
  *
  * Memory that runs under way use is held by references: the network has one for its handle, one for
  * each frame and each run, and its regions go with the last.
@@ -60,9 +60,9 @@ enum { CT_MEMBERS = 256 };
 /* Pages for so many bits a number suffice whatever is stored. */
 enum { CT_PAGE_BYTES = 4096, CT_KEPT_BITS = 12 };
 
-/* What is counted for each member. */
+/* What is counted for each member; of the selected one how far training has come is with `live`. */
 struct ct_network_member {
-  uint64_t steps, drawn, epochs;
+  uint64_t steps, seed, epochs;
   bool stale;
   size_t runs; /* under way, with its own weights */
 };
@@ -101,8 +101,8 @@ struct ct_shared {
 struct ct_network {
   struct ct_handle handle; /* first */
   ct_device *dev;
-  ct_network *owner;                 /* of its weights: itself as a rule */
-  ct_network *sharers, *next_sharer; /* of an owner: who else has its weights; the next of these */
+  ct_weights *live; /* its own, of all members; NULL: it is a guest */
+  bool borrows;     /* they are another network's, which alone writes them */
   struct ct_shared *shared;
   ct_graph *graph;             /* its own */
   struct ct_compiled compiled; /* the shared one, with this network's numbers of a run */
@@ -113,9 +113,7 @@ struct ct_network {
   uint32_t members, selected;
   bool common;                      /* inputs and labels are those of all members */
   struct ct_network_member *member; /* of each; of the selected one they are below */
-  struct ct_regions base;           /* of member 0, but for the arena */
-  struct ct_regions own;            /* of the selected one, but for the arena */
-  struct ct_rank *rank;             /* where what lasts is; NULL: it has memory of its own */
+  struct ct_regions base;           /* of member 0: external alone */
   bool bare;                        /* it has no inputs and outputs of its own: frames alone */
   enum ct_model_job guest;          /* it has no memory at all: see ct_network_make_guest() */
   uint8_t *bound;                   /* of what is kept compressed, for the next run */
@@ -130,28 +128,33 @@ struct ct_network {
   enum ct_queue queue;     /* of the last run that was waited for */
   int error;               /* how it ended; CT_ERR_DEVICE: jobs of it may be under way ... */
   uint64_t ends;           /* ... until so many jobs of the queue have completed */
-  uint64_t steps;          /* runs that changed weights */
-  uint64_t drawn;          /* the seed that weights were drawn from last */
-  uint64_t epochs;
   size_t refs;
   struct ct_follower follower;
-  size_t own_runs[CT_QUEUES]; /* submitted, under way, with its own weights; publishing counts */
-  size_t changing[CT_QUEUES]; /* of these: they change weights */
-  size_t published;           /* of these: versions of its weights that are being made */
-  size_t arriving;            /* versions for it that are being made, by `copies` */
-  size_t frame_runs;          /* the same with its own frame */
+  size_t arriving;   /* versions for it that are being made, by `copies` */
+  size_t frame_runs; /* submitted, under way, with its own frame */
 };
 
+/* A model's batch is one, too, of the network of its steps. */
 struct ct_frame {
   struct ct_handle handle; /* first */
   ct_device *dev;
   ct_network *network;
   struct ct_regions at; /* external alone */
-  bool ran, busy;
-  int outcome;       /* of the last run */
+  bool ran;
+  size_t busy;       /* runs under way: of a frame one at most */
+  int outcome;       /* of the last run that ended */
   bool ranked;       /* outputs are in the rank of its network */
   uint32_t borrowed; /* a bit for each external whose place belongs to somebody else */
   size_t refs;
+};
+
+struct ct_batch {
+  ct_frame frame; /* first */
+  struct ct_plan *plan;
+  ct_weights *live; /* of the model; there while a step is in flight */
+  uint32_t classes;
+  struct ct_lay x, y, loss;
+  bool written;
 };
 
 /* The matrix of a tensor, rows x cols of it, from its elements, and back. */
@@ -169,6 +172,16 @@ int ct_network_put_mlp(ct_network *n, const struct ct_regions *r, const struct c
                        const float *data);
 int ct_network_get_mlp(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
                        float *data);
+
+/* The same of several, CT_PUTS at most (data NULL: not of this one). After CT_ERR_MEMORY nothing
+ * has been written. */
+enum { CT_PUTS = 2 };
+struct ct_put {
+  const struct ct_lay *lay;
+  const float *data;
+};
+int ct_network_put_mlps(ct_network *n, const struct ct_regions *r, const struct ct_put *put,
+                        size_t count);
 
 /* The same in the caller's memory, in one way of keeping; between FP32 tiles others may lie. */
 void ct_lay_pack(const struct ct_lay *lay, enum ct_keep keep, const float *from, uint8_t *to);
@@ -228,7 +241,8 @@ int ct_network_load_like(ct_device *dev, const char *path, const struct ct_netwo
                          const struct ct_network_choice *choose, ct_network **network);
 
 /* Compiles the network's graph for its device; the result is to be freed, whatever comes. */
-int ct_network_compile(ct_network *n, bool members, bool common, struct ct_compiled *compiled);
+int ct_network_compile(ct_network *n, bool members, bool common, const struct ct_compile_room *room,
+                       struct ct_compiled *compiled);
 
 /* ---- ct_network_run.c ---- */
 
@@ -266,11 +280,10 @@ int ct_network_check_most(ct_network *n, uint64_t most);
  * device has completed meanwhile counts, here and in the next function. */
 int ct_network_ended(ct_network *n);
 
-/* The same, or submitted runs use the network's own weights, or its own frame. what: of the
- * sentence, such as "written". */
-int ct_network_still(ct_network *n, bool frame, const char *what);
-/* Whether a run, its own or another one's with its weights, or a version of these is under way. */
-bool ct_network_is_used(const ct_network *n);
+/* The same, or the host may not read the network's own weights, or change them; runs under way use
+ * its own frame. what: of the sentence, such as "written". */
+int ct_network_still(ct_network *n, bool change, const char *what);
+int ct_network_frame_still(ct_network *n, const char *what);
 
 /* How many jobs a stage takes. */
 size_t ct_network_stage_jobs(const ct_network *n, size_t stage);
@@ -289,9 +302,9 @@ int ct_network_takes(ct_network *n, ct_weights *w);
  * other frames and other weights do not bring them. what: "frames", "versions of them". */
 int ct_network_parts(ct_network *n, const char *what);
 
-/* A run that is submitted with the network's own weights begins; has ended. */
-void ct_network_begin(ct_network *n, enum ct_queue queue);
-void ct_network_end(ct_network *n, enum ct_queue queue);
+/* A run of these members that is submitted with their own weights begins; has ended. */
+void ct_network_begin(ct_network *n, enum ct_queue queue, uint32_t first, uint32_t count);
+void ct_network_end(ct_network *n, enum ct_queue queue, uint32_t first, uint32_t count);
 
 /* ---- ct_network_same.c ---- */
 
@@ -300,10 +313,6 @@ void ct_network_end(ct_network *n, enum ct_queue queue);
 int ct_network_fits(const ct_network *n, const ct_network *in);
 /* It has the weights of the other from here on, before it has memory; CT_ERR_UNSUPPORTED. */
 int ct_network_join(ct_network *n, ct_network *of);
-/* It is gone: nothing of it is under way. */
-void ct_network_part_from(ct_network *n);
-/* Where the weights of an owner are, for all that have them. */
-void ct_network_lies_at(ct_network *owner, uint64_t lasting);
 
 /* ---- ct_network_members.c ---- */
 
@@ -312,8 +321,10 @@ void ct_network_note_run(ct_network *n, uint32_t first, uint32_t count);
 /* Runs that have changed a member's weights. */
 uint64_t ct_network_steps_of(const ct_network *n, uint32_t member);
 
-/* Where a member's regions are, but for the arena, which is the first of its queue's. */
+/* Where a member's regions are, but for the arena, which is the first of its queue's; the selected
+ * one's. */
 struct ct_regions ct_network_member_at(const struct ct_network *n, uint32_t member);
+struct ct_regions ct_network_own(const struct ct_network *n);
 
 /* ---- ct_network_crowd.c ---- */
 
@@ -415,13 +426,22 @@ bool ct_network_makes(const ct_network *n, const struct ct_external *x);
  * and labels are lent to it, while no run is under way: they are made for networks of the same
  * programs. */
 int ct_frame_make(ct_network *n, bool whole, ct_frame **frame);
+/* In memory that is all zeros: one of which all is in one piece, in the order of its externals.
+ * What begins with it goes with its last reference, which the first one here is; after a failure it
+ * is the caller's as before. */
+int ct_frame_open(ct_network *n, ct_frame *f);
+void ct_frame_release(ct_frame *f);
+/* CT_OK, or CT_ERR_BUSY. what: of it, such as "batch"; how: such as "written". */
+int ct_frame_idle(const ct_frame *f, const char *what, const char *how);
 int ct_inputs_make(ct_network *n, struct ct_regions *at);
 void ct_inputs_free(ct_device *dev, struct ct_regions *at);
 void ct_frame_lend(ct_frame *f, const struct ct_regions *at);
 
-/* CT_OK if a run of the network can have the frame; it is under way, and has ended. */
+/* CT_OK if a run of the network can have the frame; it is under way; it has ended, and then its
+ * reference is released, or both at once. */
 int ct_frame_check(ct_network *n, ct_frame *f);
 void ct_frame_take(ct_frame *f);
+void ct_frame_ended(ct_frame *f, int error);
 void ct_frame_drop(ct_frame *f, int error);
 
 /* ---- ct_network_batches.c ---- */

@@ -30,12 +30,14 @@ int ct_network_answers_create(ct_network *n, size_t count, ct_answers **answers)
   return ct_answers_make(n->dev, n->compiled.mlp.width[n->compiled.mlp.layers], count, answers);
 }
 
-/* Runs only read them. */
+/* Another network's runs may change them. */
 static int copy_own(ct_network *n, ct_weights **weights) {
   const size_t size = n->compiled.lasting * CT_UNIT;
+  int err = ct_network_still(n, false, "served");
+  if (err) return err;
   uint8_t *image = malloc(size);
   if (!image) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a version");
-  int err = ct_mem_read(n->dev, n->own.lasting, image, size);
+  err = ct_mem_read(n->dev, ct_network_own(n).lasting, image, size);
   if (!err) err = ct_network_load_weights(n, image, size, weights);
   free(image);
   return err;

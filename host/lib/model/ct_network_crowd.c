@@ -55,7 +55,7 @@ int ct_fusion_make(ct_network *n, bool common, const struct ct_fusion **group) {
    * for.) */
   if (n->compiled.whole || n->compiled.crowded || n->compiled.kepts) return CT_OK;
   struct ct_compiled c;
-  int err = ct_network_compile(n, true, common, &c);
+  int err = ct_network_compile(n, true, common, NULL, &c);
   if (!err && !same_places(&c, &n->shared->compiled))
     err = ct_fail(n->dev, CT_ERR_INTERNAL, "programs of members have other places");
   if (!err) err = ct_fusion_load(n, &c, g);

@@ -16,7 +16,7 @@
 #include "ct_graph_impl.h"
 #include "ct_graph_perceptron.h"
 
-enum { TAG = 4, CHUNK = TAG + 8, CHECKSUM = 4, INFO = 36, VALUE = 12 };
+enum { TAG = 4, CHUNK = TAG + 8, INFO = 36, VALUE = 12 };
 enum { KERNELS = 256 }; /* in INFO, beside the bits of mantissas */
 
 static bool lasts(const struct ct_gtensor *t) {
@@ -42,10 +42,9 @@ static uint8_t *put_chunk(uint8_t *p, const char *tag, uint64_t size) {
 
 static uint8_t *put_info(const ct_network *n, uint8_t *p) {
   p = put_chunk(p, "INFO", INFO);
-  const ct_network *owner = n->owner;
-  ct_file_put(p, owner->drawn, 8);
-  ct_file_put(p + 8, owner->steps, 8);
-  ct_file_put(p + 16, owner->epochs, 8);
+  ct_file_put(p, n->live->seed, 8);
+  ct_file_put(p + 8, n->live->steps, 8);
+  ct_file_put(p + 16, n->live->epochs, 8);
   ct_file_put(p + 24, n->seed, 8);
   ct_file_put(p + 32, (8 - n->narrow) | (n->kernels ? KERNELS : 0), 4);
   return p + INFO;
@@ -63,24 +62,20 @@ static int put_values(ct_network *n, uint8_t **at) {
     ct_file_put(p, i, 4);
     ct_file_put(p + 4, t->elements, 8);
     p += VALUE;
-    for (uint64_t k = 0; k < t->elements && !err; ++k, p += 4)
-      ct_file_put_float(p, x[k]);
+    if (!err) p = ct_file_put_floats(p, x, t->elements);
     free(x);
   }
   *at = p;
   return err;
 }
 
-static int encode(ct_network *n, const uint8_t *graph, size_t graph_size, uint8_t *data,
-                  size_t size) {
+static int encode(ct_network *n, const uint8_t *graph, size_t graph_size, uint8_t *data) {
   ct_file_begin(data, CT_FILE_NETWORK);
   uint8_t *p = put_info(n, data + CT_FILE_HEAD);
   p = put_chunk(p, "GRAF", graph_size);
   memcpy(p, graph, graph_size);
   p += graph_size;
-  const int err = put_values(n, &p);
-  ct_file_put(data + size - CHECKSUM, ct_file_crc32(data, size - CHECKSUM), CHECKSUM);
-  return err;
+  return put_values(n, &p);
 }
 
 int ct_network_save(ct_network *n, const char *path) {
@@ -93,9 +88,9 @@ int ct_network_save(ct_network *n, const char *path) {
   if (!err && ct_graph_pack(n->graph, &graph, &graph_size))
     err = ct_fail(n->dev, CT_ERR_MEMORY, "no memory to save the network");
   if (!err) {
-    size = CT_FILE_HEAD + CHUNK + INFO + CHUNK + graph_size + CHUNK + values_size(n) + CHECKSUM;
+    size = CT_FILE_HEAD + CHUNK + INFO + CHUNK + graph_size + CHUNK + values_size(n) + CT_FILE_SUM;
     data = malloc(size);
-    err = data ? encode(n, graph, graph_size, data, size)
+    err = data ? encode(n, graph, graph_size, data)
                : ct_fail(n->dev, CT_ERR_MEMORY, "no memory to save the network");
   }
   if (!err) err = ct_file_write(n->dev, path, data, size);
@@ -226,6 +221,27 @@ static int end(struct source *s) {
 
 /* ---- Models -------------------------------------------------------------------------------- */
 
+/* There is none of these rows whatever the rates, or there is. */
+static int say_why_no_graph(const struct source *s, const struct ct_model_file *m,
+                            const struct ct_perceptron *p) {
+  const struct ct_rates *rates = &m->training.rates;
+  struct ct_perceptron plain = *p;
+  ct_graph *graph = NULL;
+  plain.schedule = (struct ct_schedule){.rate = 1};
+  plain.momentum = plain.decay = 0;
+  const int err = ct_graph_perceptron_make(&plain, &graph);
+  ct_graph_free(graph);
+  if (err == CT_ERR_MEMORY) return no_room(s);
+  if (err)
+    return ct_fail(s->dev, CT_ERR_FORMAT,
+                   "%s says steps of %u rows, which are more than a graph of these widths has",
+                   s->path, p->batch);
+  return ct_fail(s->dev, CT_ERR_FORMAT,
+                 "%s says a learning rate of %g, a momentum of %g and a weight decay of %g: no "
+                 "graph takes such rates",
+                 s->path, (double)rates->lr, (double)rates->momentum, (double)rates->weight_decay);
+}
+
 /* Its steps; of one that was never prepared for any the answers to a row. */
 static int make_graph(const struct source *s, const struct ct_model_file *m,
                       struct ct_perceptron *p, ct_graph **graph) {
@@ -239,8 +255,7 @@ static int make_graph(const struct source *s, const struct ct_model_file *m,
   memcpy(p->width, m->net.width, sizeof p->width);
   const int err = ct_graph_perceptron_make(p, graph);
   if (err == CT_ERR_MEMORY || (!err && ct_graph_perceptron(*graph, p) < 0)) return no_room(s);
-  if (!err) return CT_OK;
-  return ct_fail(s->dev, CT_ERR_FORMAT, "%s: no graph has such a batch, or such rates", s->path);
+  return err ? say_why_no_graph(s, m, p) : CT_OK;
 }
 
 /* Tensors follow each other as in struct ct_numbers. */
@@ -277,14 +292,14 @@ static int read_model(const struct source *s, const uint8_t *data, size_t size,
 
 static int read_network(struct source *s, const uint8_t *data, size_t size,
                         struct ct_network_file *f) {
-  if (size < CT_FILE_HEAD + CHECKSUM)
+  if (size < CT_FILE_HEAD + CT_FILE_SUM)
     return ct_fail(s->dev, CT_ERR_FORMAT,
                    "%s was cut short: a model file goes on after these %zu bytes", s->path, size);
-  if (ct_file_get(data + size - CHECKSUM, CHECKSUM) != ct_file_crc32(data, size - CHECKSUM))
+  if (!ct_file_is_sealed(data, size))
     return ct_fail(s->dev, CT_ERR_FORMAT,
                    "%s is damaged or was cut short: the checksum does not match", s->path);
   s->at = data + CT_FILE_HEAD;
-  s->end = data + size - CHECKSUM;
+  s->end = data + size - CT_FILE_SUM;
   int err = read_info(s, f);
   if (!err) err = read_graph(s, f);
   if (!err) err = read_values(s, f);
@@ -313,8 +328,7 @@ static int put_value(ct_network *n, const struct ct_network_file *f, size_t i) {
   const struct ct_gtensor *t = f->graph->tensor[i];
   float *x = malloc(t->elements * sizeof *x);
   if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for the network");
-  for (uint64_t k = 0; k < t->elements; ++k)
-    x[k] = ct_file_get_float(f->value[i] + 4 * k);
+  ct_file_get_floats(f->value[i], x, t->elements);
   const int err = ct_network_write(n, (int)i, x, t->elements);
   free(x);
   return err;
@@ -339,9 +353,9 @@ static int fill(ct_network *n, const struct ct_network_file *f, const char *path
   for (size_t i = 1; i <= f->graph->tensors && !err; ++i)
     if (is_kept(n, f, i)) err = put_value(n, f, i);
   if (err) return err;
-  n->drawn = f->seed;
-  n->steps = f->steps;
-  n->epochs = f->epochs;
+  n->live->seed = f->seed;
+  n->live->steps = f->steps;
+  n->live->epochs = f->epochs;
   return CT_OK;
 }
 
@@ -423,7 +437,7 @@ int ct_network_restore(ct_network *n, const char *path) {
   CT_NEED(n->dev, path);
   err = check_no_member(n);
   if (!err) err = ct_network_owned(n, "restored");
-  if (!err) err = ct_network_still(n, false, "restored");
+  if (!err) err = ct_network_still(n, true, "restored");
   if (!err) err = ct_file_read(n->dev, path, &data, &size);
   if (!err) err = ct_network_file_parse(n->dev, path, data, size, &f);
   if (!err) err = check_kin(n, &f, path);

@@ -5,7 +5,7 @@
 #include "ct_graph_impl.h"
 #include "ct_network.h"
 
-static void release(ct_frame *f) {
+void ct_frame_release(ct_frame *f) {
   if (--f->refs) return;
   for (unsigned i = 0; i < CT_EXTERNALS; ++i)
     if (f->at.external[i] && !f->ranked && !(f->borrowed >> i & 1))
@@ -32,16 +32,42 @@ static int make_room(ct_network *n, ct_frame *f, bool whole) {
   return err;
 }
 
-int ct_frame_make(ct_network *n, bool whole, ct_frame **frame) {
-  int err = ct_network_parts(n, "frames");
-  if (err) return err;
-  ct_frame *f = calloc(1, sizeof *f);
-  if (!f) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a frame");
+/* The first place is that of the piece, the others are within it. */
+static int make_piece(ct_network *n, ct_frame *f) {
+  const struct ct_compiled *c = &n->compiled;
+  uint64_t units = 0, at = 0;
+  for (size_t i = 0; i < c->externals; ++i)
+    units += c->external[i].units;
+  const int err = ct_network_alloc(n, units, &at);
+  for (size_t i = 0; i < c->externals && !err; ++i) {
+    const unsigned place = c->external[i].reg - CT_ARG_FIRST;
+    f->at.external[place] = at;
+    f->borrowed |= i ? 1u << place : 0;
+    at += c->external[i].units * CT_UNIT;
+  }
+  return err;
+}
+
+static void begin(ct_network *n, ct_frame *f) {
   ct_handle_open(&f->handle, n->dev);
   f->dev = n->dev;
   f->network = n;
   f->refs = 1;
   ++n->refs;
+}
+
+int ct_frame_open(ct_network *n, ct_frame *f) {
+  const int err = make_piece(n, f);
+  if (!err) begin(n, f);
+  return err;
+}
+
+int ct_frame_make(ct_network *n, bool whole, ct_frame **frame) {
+  int err = ct_network_parts(n, "frames");
+  if (err) return err;
+  ct_frame *f = calloc(1, sizeof *f);
+  if (!f) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a frame");
+  begin(n, f);
   err = make_room(n, f, whole);
   if (err)
     ct_frame_free(f);
@@ -83,7 +109,7 @@ void ct_frame_lend(ct_frame *f, const struct ct_regions *at) {
 }
 
 void ct_frame_free(ct_frame *f) {
-  if (f && ct_handle_close(&f->handle, "frame")) release(f);
+  if (f && ct_handle_close(&f->handle, "frame")) ct_frame_release(f);
 }
 
 ct_network *ct_frame_network(const ct_frame *f) {
@@ -115,11 +141,11 @@ static int find(ct_frame *f, int tensor, size_t count, const struct ct_lay **lay
 }
 
 /* What the device has completed meanwhile counts. */
-static int check_idle(const ct_frame *f, const char *what) {
+int ct_frame_idle(const ct_frame *f, const char *what, const char *how) {
   const int err = f->busy ? ct_poll(f->dev) : CT_OK;
   if (err || !f->busy) return err;
-  return ct_fail(f->dev, CT_ERR_BUSY, "a run with the frame is under way: it can be %s afterwards",
-                 what);
+  return ct_fail(f->dev, CT_ERR_BUSY, "a run with the %s is under way: it can be %s afterwards",
+                 what, how);
 }
 
 int ct_frame_check(ct_network *n, ct_frame *f) {
@@ -128,18 +154,23 @@ int ct_frame_check(ct_network *n, ct_frame *f) {
   const int err = check(f);
   if (err) return err;
   if (f->network != n) return ct_fail(n->dev, CT_ERR_ARG, "the frame belongs to another network");
-  return check_idle(f, "run again");
+  return ct_frame_idle(f, "frame", "run again");
 }
 
 void ct_frame_take(ct_frame *f) {
   ++f->refs;
-  f->busy = f->ran = true;
+  ++f->busy;
+  f->ran = true;
+}
+
+void ct_frame_ended(ct_frame *f, int error) {
+  --f->busy;
+  f->outcome = error;
 }
 
 void ct_frame_drop(ct_frame *f, int error) {
-  f->busy = false;
-  f->outcome = error;
-  release(f);
+  ct_frame_ended(f, error);
+  ct_frame_release(f);
 }
 
 /* ---- Tensors ------------------------------------------------------------------------------- */
@@ -156,7 +187,7 @@ int ct_frame_write(ct_frame *f, int tensor, const float *data, size_t count) {
     return ct_fail(f->dev, CT_ERR_ARG, "tensor %.80s is made by the network: it cannot be written",
                    t->name);
   if (lay->kind == CT_LAY_NONE) return CT_OK;
-  err = check_idle(f, "written");
+  err = ct_frame_idle(f, "frame", "written");
   return err ? err : ct_network_put_tensor(f->network, &f->at, lay, data);
 }
 
@@ -166,7 +197,7 @@ int ct_frame_read(ct_frame *f, int tensor, float *data, size_t count) {
   if (err) return err;
   CT_NEED(f->dev, data);
   err = find(f, tensor, count, &lay);
-  if (!err) err = check_idle(f, "read");
+  if (!err) err = ct_frame_idle(f, "frame", "read");
   if (err) return err;
   const struct ct_gtensor *t = f->network->graph->tensor[tensor];
   if (t->node < 0)

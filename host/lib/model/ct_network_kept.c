@@ -218,7 +218,7 @@ static int count_groups(ct_network *n, struct seen *s, const struct ct_kept *k) 
 }
 
 static uint64_t index_at(const ct_network *n, const struct ct_kept *k) {
-  return n->own.lasting + (uint64_t)k->index.at * CT_UNIT;
+  return ct_network_own(n).lasting + (uint64_t)k->index.at * CT_UNIT;
 }
 
 /* Columns by the variance that they are divided by. */
@@ -226,7 +226,8 @@ static int normalise(ct_network *n, const struct ct_kept_sum *sum, float *delta)
   const size_t cols = sum->delta.cols;
   float *x = malloc(cols * sizeof *x);
   if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a variance");
-  const int err = ct_network_get_tensor(n, &n->own, &n->compiled.lay[sum->variance], x);
+  const struct ct_regions own = ct_network_own(n);
+  const int err = ct_network_get_tensor(n, &own, &n->compiled.lay[sum->variance], x);
   for (size_t i = 0; i < cols && !err; ++i)
     delta[i] = (float)((double)delta[i] / ((double)x[i] + sum->epsilon));
   free(x);
@@ -240,8 +241,9 @@ static int gain_of(ct_network *n, const struct ct_kept_sum *sum, double *gain) {
   if (!cols) return CT_OK;
   float *x = malloc(2 * cols * sizeof *x);
   if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a variance");
-  int err = ct_network_get_tensor(n, &n->own, &n->compiled.lay[sum->through], x);
-  if (!err) err = ct_network_get_tensor(n, &n->own, &n->compiled.lay[sum->divisor], x + cols);
+  const struct ct_regions own = ct_network_own(n);
+  int err = ct_network_get_tensor(n, &own, &n->compiled.lay[sum->through], x);
+  if (!err) err = ct_network_get_tensor(n, &own, &n->compiled.lay[sum->divisor], x + cols);
   double all = 0;
   for (size_t i = 0; i < cols && !err; ++i)
     all += (double)x[i] * x[i] / ((double)x[cols + i] + sum->epsilon) / (double)cols;
@@ -256,12 +258,13 @@ static int mean_of(ct_network *n, const struct ct_kept_sum *sum, double *momentu
   const size_t cols = sum->delta.cols, count = t->elements > cols ? t->elements : cols;
   float *x = malloc(count * sizeof *x);
   if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a momentum");
-  int err = ct_network_get(n, &n->own, &sum->delta, x);
+  const struct ct_regions own = ct_network_own(n);
+  int err = ct_network_get(n, &own, &sum->delta, x);
   if (!err && sum->variance) err = normalise(n, sum, x);
   *delta = *momentum = 0;
   for (size_t i = 0; i < cols && !err; ++i)
     *delta += (double)x[i] / (double)cols;
-  if (!err) err = ct_network_get_tensor(n, &n->own, &n->compiled.lay[sum->momentum], x);
+  if (!err) err = ct_network_get_tensor(n, &own, &n->compiled.lay[sum->momentum], x);
   for (size_t i = 0; i < t->elements && !err; ++i)
     *momentum += (x[i] < 0 ? -(double)x[i] : (double)x[i]) / (double)t->elements;
   free(x);
@@ -436,7 +439,7 @@ int ct_network_kept(ct_network *n, size_t index, struct ct_network_kept *kept) {
   if (err) return err;
   CT_NEED(n->dev, kept);
   const struct ct_kept *k = &n->compiled.kept[index];
-  err = ct_network_still(n, true, "looked at");
+  err = ct_network_frame_still(n, "looked at");
   if (!err) err = finish_look(n);
   if (!err) err = say_look(n);
   if (err) return err;
@@ -446,7 +449,7 @@ int ct_network_kept(ct_network *n, size_t index, struct ct_network_kept *kept) {
                                    .bound = k->whole ? 0 : n->bound[index],
                                    .exact = k->whole > 0,
                                    .beside = k->beside};
-  if (!n->steps) return CT_OK;
+  if (!n->live->steps) return CT_OK;
   uint64_t units = 0;
   err = count_units(n, k, &units);
   kept->bytes = units * CT_UNIT;

@@ -10,11 +10,15 @@
 struct ct_regions ct_network_member_at(const struct ct_network *n, uint32_t member) {
   const struct ct_compiled *c = &n->compiled;
   struct ct_regions at = n->base;
-  at.lasting += c->lasting * member * CT_UNIT;
+  at.lasting = n->live ? n->live->image + c->lasting * member * CT_UNIT : 0;
   for (size_t i = 0; i < c->externals; ++i)
     if (!c->external[i].shared)
       at.external[c->external[i].reg - CT_ARG_FIRST] += c->external[i].units * member * CT_UNIT;
   return at;
+}
+
+struct ct_regions ct_network_own(const ct_network *n) {
+  return ct_network_member_at(n, n->selected);
 }
 
 static int check_members(ct_network *n, uint32_t first, uint32_t count) {
@@ -28,15 +32,15 @@ int ct_network_select(ct_network *n, uint32_t member) {
   if (!err) err = check_members(n, member, 1);
   if (err) return err;
   struct ct_network_member *before = &n->member[n->selected];
-  before->steps = n->steps;
-  before->drawn = n->drawn;
-  before->epochs = n->epochs;
+  if (n->members == 1) return CT_OK;
+  before->steps = n->live->steps;
+  before->seed = n->live->seed;
+  before->epochs = n->live->epochs;
   before->stale = n->stale;
   n->selected = member;
-  n->own = ct_network_member_at(n, member);
-  n->steps = n->member[member].steps;
-  n->drawn = n->member[member].drawn;
-  n->epochs = n->member[member].epochs;
+  n->live->steps = n->member[member].steps;
+  n->live->seed = n->member[member].seed;
+  n->live->epochs = n->member[member].epochs;
   n->stale = n->member[member].stale;
   return CT_OK;
 }
@@ -77,13 +81,13 @@ struct flight {
 
 void ct_network_note_run(ct_network *n, uint32_t first, uint32_t count) {
   for (uint32_t m = first; m < first + count; ++m) {
-    *(m == n->selected ? &n->owner->steps : &n->member[m].steps) += n->changes;
+    *(m == n->selected ? &n->live->steps : &n->member[m].steps) += n->changes;
     *(m == n->selected ? &n->stale : &n->member[m].stale) = false;
   }
 }
 
 uint64_t ct_network_steps_of(const ct_network *n, uint32_t member) {
-  return member == n->selected ? n->owner->steps : n->member[member].steps;
+  return member == n->selected ? n->live->steps : n->member[member].steps;
 }
 
 /* Whether what is made of weights alone has to be made anew for one of them. */
@@ -97,10 +101,8 @@ static bool is_stale(const ct_network *n, const struct ct_members *run) {
 static void landed(void *arg, const struct ct_event *event) {
   struct flight *f = arg;
   ct_network *n = f->n;
-  ct_network_end(n, f->queue);
+  ct_network_end(n, f->queue, f->first, f->count);
   --n->frame_runs;
-  for (uint32_t m = f->first; m < f->first + f->count; ++m)
-    --n->member[m].runs;
   if (!event->error) ct_network_note_run(n, f->first, f->count);
   ct_network_release(n);
   free(f);
@@ -201,10 +203,8 @@ static int submit(struct ct_crowd *c, const struct crowd *of, uint64_t *tag) {
     return err;
   }
   ++n->refs;
-  ct_network_begin(n, run->queue);
+  ct_network_begin(n, run->queue, run->first, run->count);
   ++n->frame_runs;
-  for (uint32_t m = run->first; m < run->first + run->count; ++m)
-    ++n->member[m].runs;
   return CT_OK;
 }
 

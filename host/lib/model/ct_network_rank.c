@@ -73,15 +73,16 @@ static int copy(ct_network *n, uint64_t from, uint64_t to) {
 
 int ct_network_move(ct_network *n, struct ct_rank *rank, uint32_t slot) {
   const uint64_t to = rank->at[0].lasting + n->compiled.lasting * slot * CT_UNIT;
-  const int err = copy(n, n->base.lasting, to);
+  ct_weights *live = n->live;
+  const int err = copy(n, live->image, to);
   if (err) return err;
-  if (n->rank)
-    ct_rank_drop(n->rank);
+  if (live->rank)
+    ct_rank_drop(live->rank);
   else
-    ct_give_back_after(n->dev, n->base.lasting, CT_TRAINING, CT_OK);
+    ct_give_back_after(n->dev, live->image, CT_TRAINING, CT_OK);
   ++rank->refs;
-  n->rank = rank;
-  ct_network_lies_at(n, to);
+  live->rank = rank;
+  live->image = to;
   return CT_OK;
 }
 
@@ -116,7 +117,7 @@ static void landed(void *arg, const struct ct_event *event) {
   struct flight *f = arg;
   for (uint32_t i = 0; i < f->count; ++i) {
     ct_network *n = f->of[i].network;
-    ct_network_end(n, f->queue);
+    ct_network_end(n, f->queue, 0, 1);
     if (!event->error) ct_network_note_run(n, 0, 1);
     ct_frame_drop(f->of[i].frame, event->error);
     ct_network_release(n);
@@ -131,7 +132,7 @@ static void take_off(const struct ct_rank_run *run, struct flight *f) {
     f->of[i].network = run->network[i];
     f->of[i].frame = run->frame[i];
     ++run->network[i]->refs;
-    ct_network_begin(run->network[i], run->queue);
+    ct_network_begin(run->network[i], run->queue, 0, 1);
     ct_frame_take(run->frame[i]);
   }
 }
@@ -140,7 +141,7 @@ static void member(const void *arg, uint32_t i, struct ct_crowd_member *m) {
   const struct ct_rank_run *run = arg;
   const ct_network *n = run->network[i];
   m->at = run->frame[i]->at;
-  m->at.lasting = n->own.lasting;
+  m->at.lasting = n->live->image;
   m->step = run->step;
   for (size_t s = 0; s < n->compiled.scalars; ++s)
     m->scalar[s] = n->compiled.scalar[s];
@@ -164,8 +165,10 @@ static int check(const struct ct_rank_run *run) {
 
 static int put_masks(const struct ct_rank_run *run) {
   int err = CT_OK;
-  for (uint32_t i = 0; i < run->count && !err; ++i)
-    err = ct_network_put_masks(run->network[i], &run->network[i]->own, run->step);
+  for (uint32_t i = 0; i < run->count && !err; ++i) {
+    const struct ct_regions own = ct_network_own(run->network[i]);
+    err = ct_network_put_masks(run->network[i], &own, run->step);
+  }
   return err;
 }
 
@@ -173,7 +176,7 @@ int ct_rank_submit(const struct ct_rank_run *run, uint64_t *tag) {
   ct_network *n = run->network[0];
   struct ct_crowd c = {.n = n, .count = run->count, .of = member, .arg = run, .once = true};
   int err = check(run);
-  if (!err) err = ct_fusion_make(n, n->rank->common, &c.group);
+  if (!err) err = ct_fusion_make(n, n->live->rank->common, &c.group);
   if (!err) err = arenas(n, run->queue, &c.arena);
   if (err) return err;
   ct_crowd_jobs(&c);

@@ -38,7 +38,7 @@ void ct_network_arguments(const ct_network *n, const struct ct_regions *r, uint6
 /* What jobs of a run may say of the one in front, which may be another network's with the same
  * weights. own: the run reads these where they are changed. */
 static uint32_t flags_of(const ct_network *n, enum ct_queue queue, bool own) {
-  const bool written = own && n->owner->changing[queue] > 0;
+  const bool written = own && n->live->changing[queue] > 0;
   return queue == CT_INFERENCE && !written ? CT_JOB_OVERLAP : 0;
 }
 
@@ -76,46 +76,34 @@ int ct_network_arena(ct_network *n, enum ct_queue queue, uint64_t *addr) {
 
 /* ---- Who uses what ------------------------------------------------------------------------- */
 
-static bool used(const ct_network *n, bool frame) {
-  const size_t *runs = n->owner->own_runs;
-  return frame ? n->frame_runs > 0 : runs[CT_INFERENCE] + runs[CT_TRAINING] > 0;
-}
-
-/* A run that could not be ended goes on: jobs of its queue are not through. */
-static bool goes_on(const ct_network *n) {
-  const bool own = n->error == CT_ERR_DEVICE && n->dev->queues->ring[n->queue].completed < n->ends;
-  return own || (n->owner != n && goes_on(n->owner));
-}
-
-bool ct_network_is_used(const ct_network *n) {
-  return used(n, false) || goes_on(n);
+static struct ct_use use_of(enum ct_queue queue, bool changes) {
+  return changes ? ct_use_changes(queue) : ct_use_reads(queue);
 }
 
 int ct_network_ended(ct_network *n) {
-  const int err = goes_on(n) ? ct_poll(n->dev) : CT_OK;
-  if (err || !goes_on(n)) return err;
+  const int err = ct_weights_are_left(n->live) ? ct_poll(n->dev) : CT_OK;
+  if (err || !ct_weights_are_left(n->live)) return err;
   return ct_fail(n->dev, CT_ERR_BUSY, "a run of the network that failed has not ended");
 }
 
-int ct_network_still(ct_network *n, bool frame, const char *what) {
-  int err = ct_network_ended(n);
-  if (!err && used(n, frame)) err = ct_poll(n->dev);
-  if (err || !used(n, frame)) return err;
-  return ct_fail(n->dev, CT_ERR_BUSY,
-                 "runs under way use the network's own %s: they can be %s when these have ended",
-                 frame ? "inputs and outputs" : "weights", what);
+int ct_network_still(ct_network *n, bool change, const char *what) {
+  const int err = ct_network_ended(n);
+  return err ? err : ct_weights_still(n->live, change, what);
 }
 
-/* Runs of the two queues are in no order: those that change the network's own weights, or make
- * what is made of them once, must not meet others. */
-static int check_neighbours(ct_network *n, enum ct_queue queue) {
-  const enum ct_queue other = queue == CT_TRAINING ? CT_INFERENCE : CT_TRAINING;
-  const size_t *met = n->changes || n->stale ? n->owner->own_runs : n->owner->changing;
-  const int err = met[other] ? ct_poll(n->dev) : CT_OK;
-  if (err || !met[other]) return err;
+int ct_network_frame_still(ct_network *n, const char *what) {
+  int err = ct_network_ended(n);
+  if (!err && n->frame_runs) err = ct_poll(n->dev);
+  if (err || !n->frame_runs) return err;
   return ct_fail(n->dev, CT_ERR_BUSY,
-                 "runs of the other queue use the network's own weights, which change: publish a "
-                 "version for one of the two");
+                 "runs under way use the network's own inputs and outputs: they can be %s when "
+                 "these have ended",
+                 what);
+}
+
+/* What is made of weights once is with them, so a run that makes it changes them. */
+static int check_neighbours(ct_network *n, enum ct_queue queue) {
+  return ct_weights_may(n->live, use_of(queue, n->changes || n->stale));
 }
 
 /* ---- Masks of dropout ----------------------------------------------------------------------- */
@@ -123,8 +111,7 @@ static int check_neighbours(ct_network *n, enum ct_queue queue) {
 /* Whether a run reads them, of the selected member: with its own weights, as check_weights() says;
  * publishing does not. */
 static bool masks_are_read(const ct_network *n) {
-  if (n->members > 1) return n->compiled.masks && n->member[n->selected].runs > 0;
-  return n->compiled.masks && n->own_runs[CT_INFERENCE] + n->own_runs[CT_TRAINING] > n->published;
+  return n->compiled.masks && n->member[n->selected].runs > 0;
 }
 
 /* No instruction of the device makes random numbers: masks come from here. A network, or a member
@@ -259,20 +246,13 @@ int ct_network_check_run(ct_network *n, enum ct_queue queue) {
   return err ? err : check_neighbours(n, queue);
 }
 
-/* What goes on uses the weights. */
-static void leave_to_owner(ct_network *n) {
-  n->owner->error = n->error;
-  n->owner->queue = n->queue;
-  n->owner->ends = n->ends;
-}
-
 int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   struct ct_regions at;
   int err = ct_network_check_run(n, queue);
   if (!err) err = ct_network_has_frame(n);
-  if (!err) err = ct_network_still(n, true, "run");
+  if (!err) err = ct_network_frame_still(n, "run");
   if (err) return err;
-  at = n->own;
+  at = ct_network_own(n);
   err = ct_network_arena(n, queue, &at.arena);
   if (!err) err = ct_network_put_masks(n, &at, step);
   if (!err) err = ct_kept_begin(n, queue);
@@ -291,8 +271,8 @@ int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   free(r.tag);
   if (err && !n->error) n->error = err;
   if (!err) n->stale = false;
-  if (!err) n->owner->steps += n->changes;
-  if (n->error == CT_ERR_DEVICE) leave_to_owner(n);
+  if (!err) n->live->steps += n->changes;
+  if (n->error == CT_ERR_DEVICE) n->live->left.below[queue] = n->ends;
   if (!err) (void)ct_kept_look(n); /* (the step has been made: the next one tells) */
   return err;
 }
@@ -308,14 +288,16 @@ struct flight {
   uint32_t member; /* whose own they are */
 };
 
-void ct_network_begin(ct_network *n, enum ct_queue queue) {
-  ++n->owner->own_runs[queue];
-  n->owner->changing[queue] += n->changes;
+void ct_network_begin(ct_network *n, enum ct_queue queue, uint32_t first, uint32_t count) {
+  ct_weights_take(n->live, use_of(queue, n->changes));
+  for (uint32_t m = first; m < first + count; ++m)
+    ++n->member[m].runs;
 }
 
-void ct_network_end(ct_network *n, enum ct_queue queue) {
-  --n->owner->own_runs[queue];
-  n->owner->changing[queue] -= n->changes;
+void ct_network_end(ct_network *n, enum ct_queue queue, uint32_t first, uint32_t count) {
+  ct_weights_drop(n->live, use_of(queue, n->changes));
+  for (uint32_t m = first; m < first + count; ++m)
+    --n->member[m].runs;
 }
 
 static void landed(void *arg, const struct ct_event *event) {
@@ -323,10 +305,9 @@ static void landed(void *arg, const struct ct_event *event) {
   ct_network *n = f->n;
   ct_kept_ended(n, event->error);
   if (f->weights) {
-    ct_weights_drop(f->weights, CT_WEIGHTS_READ);
+    ct_weights_drop(f->weights, ct_use_reads(f->queue));
   } else {
-    ct_network_end(n, f->queue);
-    --n->member[f->member].runs;
+    ct_network_end(n, f->queue, f->member, 1);
     if (!event->error) ct_network_note_run(n, f->member, 1);
   }
   if (f->frame)
@@ -340,10 +321,9 @@ static void landed(void *arg, const struct ct_event *event) {
 static void take_off(const struct flight *f) {
   ++f->n->refs;
   if (f->weights) {
-    ct_weights_take(f->weights, CT_WEIGHTS_READ);
+    ct_weights_take(f->weights, ct_use_reads(f->queue));
   } else {
-    ct_network_begin(f->n, f->queue);
-    ++f->n->member[f->member].runs;
+    ct_network_begin(f->n, f->queue, f->member, 1);
   }
   if (f->frame)
     ct_frame_take(f->frame);
@@ -392,8 +372,7 @@ int ct_network_takes(ct_network *n, ct_weights *w) {
   const int err = ct_weights_ready(w);
   if (err || w->network == n) return err;
   const ct_network *made = w->network;
-  if (made && made->handle.live && made->owner == n->owner && !ct_network_fits(n, made))
-    return CT_OK;
+  if (made && made->handle.live && made->live == n->live && !ct_network_fits(n, made)) return CT_OK;
   return ct_fail(n->dev, CT_ERR_ARG, "the weights were published for something else");
 }
 
@@ -419,13 +398,14 @@ int ct_network_check_submit(ct_network *n, const struct ct_run *run) {
   if (!err && !run->frame) err = ct_network_has_frame(n);
   if (!err) err = run->weights ? check_weights(n, run->weights) : check_neighbours(n, run->queue);
   if (err) return err;
-  return run->frame ? ct_frame_check(n, run->frame) : ct_network_still(n, true, "run again");
+  return run->frame ? ct_frame_check(n, run->frame) : ct_network_frame_still(n, "run again");
 }
 
 /* Where a run finds everything. */
 static int regions_of(ct_network *n, const struct ct_run *run, struct ct_regions *at) {
-  *at = run->frame ? run->frame->at : n->own;
-  at->lasting = run->weights ? run->weights->image : n->own.lasting;
+  const struct ct_regions own = ct_network_own(n);
+  *at = run->frame ? run->frame->at : own;
+  at->lasting = run->weights ? run->weights->image : own.lasting;
   return ct_network_arena(n, run->queue, &at->arena);
 }
 

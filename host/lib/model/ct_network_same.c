@@ -97,28 +97,13 @@ int ct_network_fits(const ct_network *n, const ct_network *in) {
   return err;
 }
 
-/* Places of the other network are those of its owner. */
 int ct_network_join(ct_network *n, ct_network *of) {
   int err = ct_network_fits(n, of);
   if (!err && runs_once(of)) err = refuse(n, runs_once(of), "makes something of them, beside them");
   if (!err && of->compiled.masks) err = refuse(n, "the other's dropout", "has masks, beside them");
   if (err) return err;
-  n->owner = of->owner;
-  ++n->owner->refs;
-  n->next_sharer = n->owner->sharers;
-  n->owner->sharers = n;
+  n->live = of->live;
+  n->borrows = true;
+  ++n->live->refs;
   return CT_OK;
-}
-
-void ct_network_part_from(ct_network *n) {
-  ct_network **at = &n->owner->sharers;
-  while (*at && *at != n)
-    at = &(*at)->next_sharer;
-  if (*at) *at = n->next_sharer;
-}
-
-void ct_network_lies_at(ct_network *owner, uint64_t lasting) {
-  owner->base.lasting = owner->own.lasting = lasting;
-  for (ct_network *n = owner->sharers; n; n = n->next_sharer)
-    n->base.lasting = n->own.lasting = lasting;
 }

@@ -123,20 +123,44 @@ static bool is_mixed(const struct ct_lay *lay, enum ct_keep keep) {
   return lay->kind == CT_LAY_TILES && keep == CT_KEEP_F32 && lay->pitch != CT_F32_TILE_UNITS;
 }
 
-int ct_network_put_mlp(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
-                       const float *data) {
+/* Parts of tensors that are ready to be written. */
+struct ready {
+  struct part part[CT_PUTS * CT_KEEPS];
+  size_t count;
+};
+
+static int make_ready(ct_network *n, const struct ct_regions *r, const struct ct_put *put,
+                      struct ready *all) {
   int err = CT_OK;
-  for (unsigned k = 0; k < CT_KEEPS && !err; ++k) {
+  for (unsigned k = 0; k < CT_KEEPS && !err && put->data; ++k) {
     const enum ct_keep keep = (enum ct_keep)k;
-    struct part p;
-    if (!lay->mat.keep[k].reg) continue;
-    err = open_part(n, r, lay, keep, &p);
-    if (!err && is_mixed(lay, keep)) err = read_part(&p);
-    if (!err) ct_lay_pack(lay, keep, data, p.bytes);
-    if (!err) err = write_part(&p);
-    free(p.bytes);
+    struct part *p = &all->part[all->count];
+    if (!put->lay->mat.keep[k].reg) continue;
+    err = open_part(n, r, put->lay, keep, p);
+    if (err) break;
+    ++all->count;
+    if (is_mixed(put->lay, keep)) err = read_part(p);
+    if (!err) ct_lay_pack(put->lay, keep, put->data, p->bytes);
   }
   return err;
+}
+
+int ct_network_put_mlps(ct_network *n, const struct ct_regions *r, const struct ct_put *put,
+                        size_t count) {
+  struct ready all = {.count = 0};
+  int err = CT_OK;
+  for (size_t i = 0; i < count && !err; ++i)
+    err = make_ready(n, r, &put[i], &all);
+  for (size_t i = 0; i < all.count && !err; ++i)
+    err = write_part(&all.part[i]);
+  for (size_t i = 0; i < all.count; ++i)
+    free(all.part[i].bytes);
+  return err;
+}
+
+int ct_network_put_mlp(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
+                       const float *data) {
+  return ct_network_put_mlps(n, r, &(struct ct_put){lay, data}, 1);
 }
 
 int ct_network_get_mlp(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,

@@ -22,13 +22,9 @@ struct publishing {
   uint32_t member; /* of from */
 };
 
-static void published(void *arg, const struct ct_event *event) {
+static void published(void *arg, ct_weights *w) {
   struct publishing *p = arg;
-  p->w->error = event->error;
-  p->w->steps = ct_network_steps_of(p->from, p->member);
-  ct_weights_drop(p->w, CT_WEIGHTS_ORDERED);
-  --p->from->owner->own_runs[CT_TRAINING];
-  --p->from->owner->published;
+  w->steps = ct_network_steps_of(p->from, p->member);
   --p->to->arriving;
   ct_network_release(p->from);
   ct_network_release(p->to);
@@ -78,7 +74,8 @@ static int make_jobs(const struct publishing *p, void *user, struct ct_job **job
 
 static int submit(struct publishing *p, void *user, uint64_t *tag) {
   struct ct_publishing how = {.weights = p->w,
-                              .from = p->from->own.lasting,
+                              .of = p->from->live,
+                              .from = ct_network_own(p->from).lasting,
                               .copies = &p->to->copies.programs,
                               .numbered = &p->to->numbered,
                               .user = user,
@@ -92,8 +89,6 @@ static int submit(struct publishing *p, void *user, uint64_t *tag) {
   if (!err) err = ct_publish(&how, tag);
   free(jobs);
   if (err) return err;
-  ++p->from->owner->own_runs[CT_TRAINING];
-  ++p->from->owner->published;
   ++p->to->arriving;
   ++p->from->refs;
   ++p->to->refs;
@@ -112,23 +107,14 @@ static int check_networks(const ct_network *from, const ct_network *to) {
   return CT_OK;
 }
 
-/* Copies are made on the training queue, which knows no order with the other. */
-static int check_runs(ct_network *from) {
-  const size_t *met = &from->owner->changing[CT_INFERENCE];
-  int err = ct_network_ended(from);
-  if (!err && *met) err = ct_poll(from->dev);
-  if (err || !*met) return err;
-  return ct_fail(from->dev, CT_ERR_BUSY,
-                 "runs of the inference queue change the weights: publish when they have ended");
-}
-
 int ct_network_publish_submit(ct_network *from, ct_network *to, void *user, ct_weights **weights,
                               uint64_t *tag) {
   if (weights) *weights = NULL;
   int err = check_networks(from, to);
   if (err) return err;
   CT_NEED(to->dev, weights);
-  err = check_runs(from);
+  err = ct_network_ended(from);
+  if (!err) err = ct_publish_may(from->live);
   if (err) return err;
   struct publishing *p = malloc(sizeof *p);
   if (!p) return ct_fail(to->dev, CT_ERR_MEMORY, "no memory for a version");
@@ -155,6 +141,6 @@ int ct_network_load_weights(ct_network *n, const void *data, size_t size, ct_wei
   if (err) return err;
   of_network(*weights, n);
   (*weights)->version = ++n->numbered;
-  (*weights)->steps = n->owner->steps;
+  (*weights)->steps = n->live->steps;
   return CT_OK;
 }

@@ -217,31 +217,18 @@ static int check_prepared(const ct_model *m) {
 }
 
 static int check_batch(const ct_batch *b) {
-  return ct_check_handle(b ? &b->handle : NULL, "batch");
+  return ct_check_handle(b ? &b->frame.handle : NULL, "batch");
 }
 
-/* CT_OK, or CT_ERR_BUSY: what the device has completed meanwhile counts. */
-static int check_idle(const ct_batch *b, const char *what) {
-  const int err = b->in_flight ? ct_poll(b->dev) : CT_OK;
-  if (err || !b->in_flight) return err;
-  return ct_fail(b->dev, CT_ERR_BUSY, "a step on the batch is in flight: it can be %s afterwards",
-                 what);
-}
-
-static size_t inputs_size(const ct_batch *b) {
-  return ct_pack_size(b->plan->batch, b->in);
-}
-
-static size_t batch_size(const ct_batch *b) {
-  return inputs_size(b) + ct_pack_size(b->plan->batch, b->classes);
-}
-
+/* Its plan stays as long as it. */
 static void release_batch(ct_batch *b) {
-  if (--b->refs) return;
-  ct_heap_free(&b->dev->data, b->at);
-  release(b->plan);
-  b->plan = NULL;
-  ct_handle_bury(&b->handle);
+  struct ct_plan *plan = b->frame.refs == 1 ? b->plan : NULL;
+  ct_frame_release(&b->frame);
+  release(plan);
+}
+
+static const struct ct_lay *lay_of(const ct_network *n, unsigned external) {
+  return &n->compiled.lay[n->compiled.external[external].tensor];
 }
 
 int ct_batch_create(ct_model *m, ct_batch **batch) {
@@ -249,97 +236,95 @@ int ct_batch_create(ct_model *m, ct_batch **batch) {
   int err = check_prepared(m);
   if (err) return err;
   CT_NEED(m->dev, batch);
+  ct_network *n = m->plan->step[CT_GRADIENTS_NONE];
   ct_batch *b = calloc(1, sizeof *b);
   if (!b) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for a batch");
-  b->dev = m->dev;
-  b->plan = m->plan;
-  b->in = m->net.width[0];
-  b->classes = m->net.width[m->net.layers];
-  b->refs = 1;
-  err = ct_mem_alloc(m->dev, batch_size(b) + CT_UNIT, &b->at);
+  err = ct_frame_open(n, &b->frame);
   if (err) {
     free(b);
     return err;
   }
-  b->loss = b->at + batch_size(b);
+  b->plan = m->plan;
+  b->classes = m->net.width[m->net.layers];
+  b->x = *lay_of(n, CT_MLP_X);
+  b->y = *lay_of(n, CT_MLP_Y);
+  b->loss = *lay_of(n, CT_MLP_LOSS);
   ++b->plan->refs;
-  ct_handle_open(&b->handle, m->dev);
   *batch = b;
   return CT_OK;
 }
 
 void ct_batch_free(ct_batch *b) {
-  if (b && ct_handle_close(&b->handle, "batch")) release_batch(b);
+  if (b && ct_handle_close(&b->frame.handle, "batch")) release_batch(b);
 }
 
 static int write_batch(ct_batch *b, const float *x, const uint32_t *labels) {
+  const ct_frame *f = &b->frame;
   const size_t rows = b->plan->batch;
   float *y = calloc(rows * b->classes + 1, sizeof *y);
-  uint8_t *packed = malloc(batch_size(b));
-  int err = y && packed ? CT_OK : ct_fail(b->dev, CT_ERR_MEMORY, "no memory for a batch");
-  if (!err) {
-    for (size_t i = 0; i < rows; ++i)
-      y[i * b->classes + labels[i]] = 1.0f;
-    ct_pack(x, rows, b->in, b->in, CT_SQUARE, packed);
-    ct_pack(y, rows, b->classes, b->classes, CT_SQUARE, packed + inputs_size(b));
-    b->written = false; /* if this fails, it is neither this nor what it was */
-    err = ct_mem_write(b->dev, b->at, packed, batch_size(b));
-    b->written = !err;
-  }
+  if (!y) return ct_fail(f->dev, CT_ERR_MEMORY, "no memory for a batch");
+  for (size_t i = 0; i < rows; ++i)
+    y[i * b->classes + labels[i]] = 1.0f;
+  const bool before = b->written;
+  b->written = false; /* if this fails, it is neither this nor what it was */
+  const int err =
+      ct_network_put_mlps(f->network, &f->at, (struct ct_put[]){{&b->x, x}, {&b->y, y}}, 2);
+  b->written = err == CT_ERR_MEMORY ? before : !err;
   free(y);
-  free(packed);
   return err;
 }
 
 int ct_batch_write(ct_batch *b, const float *x, const uint32_t *labels) {
   int err = check_batch(b);
   if (err) return err;
-  CT_NEED(b->dev, x);
-  CT_NEED(b->dev, labels);
+  CT_NEED(b->frame.dev, x);
+  CT_NEED(b->frame.dev, labels);
   for (uint32_t i = 0; i < b->plan->batch; ++i)
     if (labels[i] >= b->classes)
-      return ct_fail(b->dev, CT_ERR_ARG, "label %u of row %u: the model has %u classes", labels[i],
-                     i, b->classes);
-  err = check_idle(b, "written");
+      return ct_fail(b->frame.dev, CT_ERR_ARG, "label %u of row %u: the model has %u classes",
+                     labels[i], i, b->classes);
+  err = ct_frame_idle(&b->frame, "batch", "written");
   return err ? err : write_batch(b, x, labels);
 }
 
 int ct_batch_loss(ct_batch *b, float *loss) {
   int err = check_batch(b);
   if (err) return err;
-  CT_NEED(b->dev, loss);
-  err = check_idle(b, "read");
+  const ct_frame *f = &b->frame;
+  CT_NEED(f->dev, loss);
+  err = ct_frame_idle(f, "batch", "read");
   if (err) return err;
-  if (!b->stepped)
-    return ct_fail(b->dev, CT_ERR_ARG, "no step on the batch has been submitted: it has no loss");
-  if (b->outcome)
-    return ct_fail(b->dev, b->outcome, "the last step on the batch has no loss: %s",
-                   ct_strerror(b->outcome));
-  float sum = 0;
-  err = ct_mem_read(b->dev, b->loss, &sum, sizeof sum);
-  if (!err) *loss = ct_divide(sum, b->plan->batch);
+  if (!f->ran)
+    return ct_fail(f->dev, CT_ERR_ARG, "no step on the batch has been submitted: it has no loss");
+  if (f->outcome)
+    return ct_fail(f->dev, f->outcome, "the last step on the batch has no loss: %s",
+                   ct_strerror(f->outcome));
+  float mean = 0;
+  err = ct_network_get_tensor(f->network, &f->at, &b->loss, &mean);
+  if (!err) *loss = mean;
   return err;
 }
 
 /* ---- Steps --------------------------------------------------------------------------------- */
 
+static void end_step(ct_batch *b, int error) {
+  ct_frame_ended(&b->frame, error);
+  release_batch(b);
+}
+
 static void step_ended(void *arg, const struct ct_event *event) {
   ct_batch *b = arg;
   ct_weights *live = b->live;
-  --b->in_flight;
-  b->outcome = event->error;
-  if (live->model && !event->error) ++live->model->steps;
-  ct_weights_drop(live, CT_WEIGHTS_WRITTEN);
-  release_batch(b);
+  live->steps += !event->error;
+  ct_weights_drop(live, ct_use_changes(CT_TRAINING));
+  end_step(b, event->error);
 }
 
 static void kept(ct_batch *b, enum ct_gradients how, int error) {
   ct_weights *live = b->live;
-  --b->in_flight;
-  b->outcome = error;
   ct_gradients_kept(live, how, error);
-  ct_weights_drop(live, CT_WEIGHTS_ORDERED);
-  release_batch(b);
+  ct_weights_drop(live, ct_use_reads(CT_TRAINING));
+  end_step(b, error);
 }
 
 static void set_ended(void *arg, const struct ct_event *event) {
@@ -356,19 +341,17 @@ static int submit(const ct_model *m, const struct ct_step *step, struct ct_work 
   const ct_batch *b = step->batch;
   const ct_weights *live = m->live;
   const ct_network *n = b->plan->step[step->gradients];
-  const struct ct_regions at = {
-      .lasting = live->image,
-      .state = step->gradients ? live->gradients : live->state,
-      .arena = b->plan->work,
-      .external = {
-          [CT_MLP_X] = b->at, [CT_MLP_Y] = b->at + inputs_size(b), [CT_MLP_LOSS] = b->loss}};
+  struct ct_regions at = b->frame.at;
+  at.lasting = live->image;
+  at.state = step->gradients ? live->gradients : live->state;
+  at.arena = b->plan->work;
   struct ct_job like = {.user = step->user};
   ct_model_arguments(n, &at, step->rates ? step->rates : &m->training.rates, &like);
   return ct_network_send(n, CT_STAGES_ALL, 0, &like, work, tag);
 }
 
-static enum ct_weights_use use_of(const struct ct_step *step) {
-  return step->gradients ? CT_WEIGHTS_ORDERED : CT_WEIGHTS_WRITTEN;
+static struct ct_use use_of(const struct ct_step *step) {
+  return step->gradients ? ct_use_reads(CT_TRAINING) : ct_use_changes(CT_TRAINING);
 }
 
 static int check_gradients(const ct_model *m, const struct ct_step *step) {
@@ -389,7 +372,7 @@ static int check_step(ct_model *m, const struct ct_step *step) {
   const ct_batch *b = step->batch;
   if (err) return err;
   if (!b) return ct_fail(m->dev, CT_ERR_ARG, "the step's batch is NULL");
-  if (b->handle.dev != m->dev)
+  if (b->frame.handle.dev != m->dev)
     return ct_fail(m->dev, CT_ERR_ARG, "the batch belongs to another device");
   err = check_batch(b);
   if (!err && step->rates) err = ct_model_rates(m, step->rates);
@@ -422,10 +405,8 @@ int ct_model_step_submit(ct_model *m, const struct ct_step *step, uint64_t *tag)
   if (err) return err;
   err = submit(m, step, &work, tag);
   if (err) return err;
-  b->stepped = true;
   b->live = m->live;
-  ++b->in_flight;
-  ++b->refs;
+  ct_frame_take(&b->frame);
   ct_weights_take(m->live, use_of(step));
   if (step->gradients) ct_gradients_take(m);
   return CT_OK;

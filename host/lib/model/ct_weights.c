@@ -1,73 +1,133 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Weights: the live ones of a model and versions of them.
- *
- * Live weights are written by steps, in the order of the training queue, and what reads them on
- * that queue sees them between two steps. Requests of the inference queue and servers know no such
- * order: while one of these reads live weights no step may be submitted, and while one step is in
- * flight none of these may begin. A version is read by everybody, as soon as its copy is complete.
+/* Weights: who holds and uses them, by the rules of ct_weights.h; versions; to and from the host.
  */
+#include "ct_weights.h"
+
 #include <stdlib.h>
-#include <string.h>
 
 #include "ct_network.h"
 
 /* ---- References ---------------------------------------------------------------------------- */
 
-int ct_weights_make(ct_device *dev, uint64_t bytes, ct_weights **weights) {
+int ct_weights_open(ct_device *dev, ct_weights **weights) {
   ct_weights *w = calloc(1, sizeof *w);
   if (!w) return ct_fail(dev, CT_ERR_MEMORY, "no memory for weights");
-  const int err = ct_mem_alloc(dev, bytes, &w->image);
-  if (err) {
-    free(w);
-    return err;
-  }
   ct_handle_open(&w->handle, dev);
   w->dev = dev;
-  w->bytes = bytes;
-  w->error = CT_ERR_BUSY;
   w->refs = 1;
   *weights = w;
   return CT_OK;
 }
 
-int ct_weights_make_for(ct_device *dev, const struct ct_mlp *net, ct_weights **weights) {
-  const int err = ct_weights_make(dev, ct_image_bytes(net), weights);
-  if (!err) (*weights)->net = *net;
-  return err;
+int ct_weights_make(ct_device *dev, uint64_t bytes, ct_weights **weights) {
+  ct_weights *w = NULL;
+  int err = ct_weights_open(dev, &w);
+  if (err) return err;
+  err = ct_mem_alloc(dev, bytes, &w->image);
+  if (err) {
+    ct_handle_burn(&w->handle);
+    return err;
+  }
+  w->bytes = bytes;
+  w->error = CT_ERR_BUSY;
+  *weights = w;
+  return CT_OK;
 }
 
-static void release(ct_weights *w) {
-  if (--w->refs) return;
-  ct_heap_free(&w->dev->data, w->image);
+/* Jobs that could not be ended keep the image until they have. */
+static void give_back(const ct_weights *w) {
+  if (w->rank)
+    ct_rank_drop(w->rank);
+  else if (w->dev->queues)
+    ct_give_back_until(w->dev, w->image, &w->left);
   if (w->state) ct_heap_free(&w->dev->data, w->state);
   if (w->gradients) ct_heap_free(&w->dev->data, w->gradients);
+}
+
+void ct_weights_release(ct_weights *w) {
+  if (--w->refs) return;
+  give_back(w);
   if (w->network) ct_network_release(w->network);
-  ct_handle_bury(&w->handle);
-}
-
-void ct_weights_take(ct_weights *w, enum ct_weights_use use) {
-  ++w->refs;
-  w->readers += use == CT_WEIGHTS_READ;
-  w->writers += use == CT_WEIGHTS_WRITTEN;
-}
-
-void ct_weights_drop(ct_weights *w, enum ct_weights_use use) {
-  w->readers -= use == CT_WEIGHTS_READ;
-  w->writers -= use == CT_WEIGHTS_WRITTEN;
-  release(w);
+  if (w->inside)
+    ct_handle_burn(&w->handle);
+  else
+    ct_handle_bury(&w->handle);
 }
 
 void ct_weights_orphan(ct_weights *w) {
   if (!w) return;
-  w->model = NULL;
   w->handle.live = false;
-  release(w);
+  ct_weights_release(w);
+}
+
+void ct_weights_take(ct_weights *w, struct ct_use use) {
+  ++w->refs;
+  ++w->users[use.by];
+  w->changing[use.by] += use.changes;
+}
+
+void ct_weights_drop(ct_weights *w, struct ct_use use) {
+  --w->users[use.by];
+  w->changing[use.by] -= use.changes;
+  ct_weights_release(w);
 }
 
 /* ---- What may be done with them ------------------------------------------------------------ */
 
-static int check_weights(const ct_weights *w) {
+static size_t sum(const size_t *counts) {
+  size_t all = 0;
+  for (unsigned u = 0; u < CT_WEIGHTS_USERS; ++u)
+    all += counts[u];
+  return all;
+}
+
+bool ct_weights_are_left(const ct_weights *w) {
+  for (unsigned q = 0; q < CT_QUEUES; ++q)
+    if (w->dev->queues->ring[q].completed < w->left.below[q]) return true;
+  return false;
+}
+
+bool ct_weights_are_used(const ct_weights *w) {
+  return sum(w->users) > 0 || ct_weights_are_left(w);
+}
+
+/* Whoever it must not meet is there. */
+static bool clashes(const ct_weights *w, struct ct_use use) {
+  const size_t *met = use.changes ? w->users : w->changing;
+  return sum(met) > met[use.by];
+}
+
+int ct_weights_may(ct_weights *w, struct ct_use use) {
+  const int err = clashes(w, use) ? ct_poll(w->dev) : CT_OK;
+  if (err || !clashes(w, use)) return err;
+  if (!use.changes)
+    return ct_fail(w->dev, CT_ERR_BUSY,
+                   "steps in flight change the live weights: publish a version to be read beside "
+                   "them, or read on their queue");
+  return ct_fail(w->dev, CT_ERR_BUSY,
+                 "requests, runs of the other queue, or a server read the live weights, which a "
+                 "step would change: publish a version for them");
+}
+
+static bool is_held(const ct_weights *w, bool change) {
+  return sum(change ? w->users : w->changing) > 0;
+}
+
+int ct_weights_still(ct_weights *w, bool change, const char *what) {
+  const int err = is_held(w, change) ? ct_poll(w->dev) : CT_OK;
+  if (err || !is_held(w, change)) return err;
+  if (sum(w->changing))
+    return ct_fail(w->dev, CT_ERR_BUSY,
+                   "steps in flight change the live weights of a model or network: it can be %s "
+                   "when they have ended",
+                   what);
+  return ct_fail(w->dev, CT_ERR_BUSY,
+                 "answers, gradients or versions are being made of the live weights, or a server "
+                 "reads them: they can be %s when these have ended",
+                 what);
+}
+
+static int check_complete(const ct_weights *w) {
   const int err = ct_check_handle(&w->handle, "version");
   if (err || !w->error) return err;
   if (w->error == CT_ERR_BUSY)
@@ -77,180 +137,92 @@ static int check_weights(const ct_weights *w) {
                  ct_strerror(w->error));
 }
 
-static bool same_widths(const struct ct_mlp *a, const struct ct_mlp *b) {
-  return a->layers == b->layers && !memcmp(a->width, b->width, (a->layers + 1) * sizeof *a->width);
-}
-
-static bool clashes(const ct_weights *w, enum ct_weights_use use) {
-  return (use == CT_WEIGHTS_READ && w->writers) || (use == CT_WEIGHTS_WRITTEN && w->readers);
-}
-
-static int check_use(const ct_weights *w, enum ct_weights_use use) {
-  if (!clashes(w, use)) return CT_OK;
-  if (use == CT_WEIGHTS_READ)
-    return ct_fail(w->dev, CT_ERR_BUSY,
-                   "steps in flight change the live weights: publish a version to be read beside "
-                   "them, or read on the training queue");
-  return ct_fail(w->dev, CT_ERR_BUSY,
-                 "requests or a server read the live weights, which a step would change: publish a "
-                 "version for them");
-}
-
 int ct_weights_ready(ct_weights *w) {
   int err = ct_check_handle(&w->handle, "version");
   if (!err && w->error == CT_ERR_BUSY) err = ct_poll(w->dev);
-  return err ? err : check_weights(w);
-}
-
-/* What the device has completed meanwhile counts. */
-int ct_weights_find(ct_model *m, enum ct_weights_use use, ct_weights **weights) {
-  if (!*weights) *weights = m->live;
-  ct_weights *w = *weights;
-  if (w->handle.dev != m->dev)
-    return ct_fail(m->dev, CT_ERR_ARG, "the weights belong to another device");
-  int err = ct_check_handle(&w->handle, "version");
-  if (!err && (w->error == CT_ERR_BUSY || clashes(w, use))) err = ct_poll(m->dev);
-  if (!err) err = check_weights(w);
-  if (!err && w->network)
-    err = ct_fail(m->dev, CT_ERR_ARG, "the weights are of a network, not of a model");
-  if (!err && !same_widths(&w->net, &m->net))
-    err = ct_fail(m->dev, CT_ERR_ARG, "the weights are of a model of other widths");
-  return err ? err : check_use(w, use);
-}
-
-int ct_weights_still(ct_model *m, bool change, const char *what) {
-  const ct_weights *w = m->live;
-  const bool used = w->writers || (change && (w->readers || w->keepers));
-  const int err = used ? ct_poll(m->dev) : CT_OK;
-  if (err) return err;
-  if (w->writers)
-    return ct_fail(m->dev, CT_ERR_BUSY,
-                   "steps in flight change the model: it can be %s when they have ended", what);
-  if (change && w->readers)
-    return ct_fail(m->dev, CT_ERR_BUSY,
-                   "requests or a server read the live weights: they can be %s when these have "
-                   "ended, or read a version",
-                   what);
-  if (change && w->keepers)
-    return ct_fail(m->dev, CT_ERR_BUSY,
-                   "steps in flight make gradients by the live weights: they can be %s when these "
-                   "have ended",
-                   what);
-  return CT_OK;
+  return err ? err : check_complete(w);
 }
 
 /* ---- Publishing ---------------------------------------------------------------------------- */
 
-int ct_publish(const struct ct_publishing *p, uint64_t *tag) {
-  ct_weights *w = p->weights;
+/* A version that is under way. */
+struct publishing {
+  ct_weights *w, *of;
+  void (*done)(void *arg, ct_weights *weights);
+  void *arg;
+};
+
+static void published(void *arg, const struct ct_event *event) {
+  struct publishing *p = arg;
+  p->w->error = event->error;
+  p->w->steps = p->of->steps;
+  if (p->done) p->done(p->arg, p->w);
+  ct_weights_drop(p->of, ct_use_reads(CT_TRAINING));
+  ct_weights_drop(p->w, ct_use_changes(CT_TRAINING));
+  free(p);
+}
+
+int ct_publish_may(ct_weights *of) {
+  const struct ct_use use = ct_use_reads(CT_TRAINING);
+  const int err = clashes(of, use) ? ct_poll(of->dev) : CT_OK;
+  if (err || !clashes(of, use)) return err;
+  return ct_fail(of->dev, CT_ERR_BUSY,
+                 "runs of the inference queue change the weights: publish when they have ended");
+}
+
+static size_t make_jobs(const struct ct_publishing *p, struct ct_job *jobs) {
   struct ct_job copy = {.user = p->user, .version = *p->numbered + 1};
-  struct ct_job *jobs = malloc((p->copies->count + p->jobs + 1) * sizeof *jobs);
-  if (!jobs) return ct_fail(w->dev, CT_ERR_MEMORY, "no memory for the copies of a version");
-  copy.args[CT_COPY_FROM - 1] = ct_units_of(p->from);
-  copy.args[CT_COPY_TO - 1] = ct_units_of(w->image);
   size_t count = 0;
+  copy.args[CT_COPY_FROM - 1] = ct_units_of(p->from);
+  copy.args[CT_COPY_TO - 1] = ct_units_of(p->weights->image);
   for (; count < p->copies->count; ++count) {
     jobs[count] = copy;
     jobs[count].program = p->copies->of[count];
   }
   for (size_t i = 0; i < p->jobs; ++i)
     jobs[count++] = p->then[i];
+  return count;
+}
+
+static int submit(const struct ct_publishing *p, struct publishing *way, uint64_t *tag) {
+  struct ct_job *jobs = malloc((p->copies->count + p->jobs + 1) * sizeof *jobs);
+  if (!jobs) return ct_fail(way->w->dev, CT_ERR_MEMORY, "no memory for the copies of a version");
   const struct ct_work work = {.queue = CT_TRAINING,
                                .kind = CT_EVENT_PUBLISH,
                                .job = jobs,
-                               .jobs = (unsigned)count,
+                               .jobs = (unsigned)make_jobs(p, jobs),
                                .cycle = CT_NO_CYCLE,
-                               .done = p->done,
-                               .arg = p->arg};
-  const int err = ct_submit_work(w->dev, &work, tag);
+                               .done = published,
+                               .arg = way};
+  const int err = ct_submit_work(way->w->dev, &work, tag);
   free(jobs);
-  if (err) return err;
-  w->version = ++*p->numbered;
-  ct_weights_take(w, CT_WEIGHTS_ORDERED);
-  return CT_OK;
-}
-
-static int make_copies(ct_model *m) {
-  const struct ct_stretch image = {.units = ct_mlp_image_units(&m->net)};
-  char text[256] = "";
-  const struct ct_why why = {text, sizeof text};
-  struct ct_codes codes;
-  if (m->copies.count) return CT_OK;
-  const int err = ct_prog_copies(&image, 1, ct_window_words(m->dev), &codes, &why);
-  return err ? ct_fail(m->dev, err, "%s", text) : ct_programs_load(m->dev, &codes, &m->copies);
-}
-
-static void published(void *arg, const struct ct_event *event) {
-  ct_weights *w = arg, *from = w->from;
-  w->error = event->error;
-  w->from = NULL;
-  if (from->model) w->steps = from->model->steps;
-  ct_weights_drop(from, CT_WEIGHTS_ORDERED);
-  ct_weights_drop(w, CT_WEIGHTS_ORDERED);
-}
-
-static int submit_copies(ct_model *m, ct_weights *w, void *user, uint64_t *tag) {
-  const struct ct_publishing p = {.weights = w,
-                                  .from = m->live->image,
-                                  .copies = &m->copies,
-                                  .numbered = &m->numbered,
-                                  .user = user,
-                                  .done = published,
-                                  .arg = w};
-  const int err = ct_publish(&p, tag);
-  if (err) return err;
-  w->from = m->live;
-  ct_weights_take(m->live, CT_WEIGHTS_ORDERED);
-  return CT_OK;
-}
-
-static int publish(ct_model *m, void *user, ct_weights **weights, uint64_t *tag, const char *call) {
-  if (weights) *weights = NULL;
-  int err = ct_check_model(m);
-  if (err) return err;
-  CT_NEED_OF(m->dev, call, weights);
-  ct_weights *w = NULL;
-  err = make_copies(m);
-  if (!err) err = ct_weights_make_for(m->dev, &m->net, &w);
-  if (err) return err;
-  err = submit_copies(m, w, user, tag);
-  if (err)
-    ct_weights_free(w);
-  else
-    *weights = w;
   return err;
 }
 
-int ct_model_publish_submit(ct_model *m, void *user, ct_weights **weights, uint64_t *tag) {
-  return publish(m, user, weights, tag, __func__);
-}
-
-int ct_model_publish(ct_model *m, ct_weights **weights) {
-  uint64_t tag = 0;
-  int err = publish(m, NULL, weights, &tag, __func__);
-  if (err) return err;
-  err = ct_finish(m->dev, tag, NULL);
+int ct_publish(const struct ct_publishing *p, uint64_t *tag) {
+  ct_weights *w = p->weights;
+  struct publishing *way = malloc(sizeof *way);
+  if (!way) return ct_fail(w->dev, CT_ERR_MEMORY, "no memory for a version");
+  *way = (struct publishing){w, p->of, p->done, p->arg};
+  const int err = submit(p, way, tag);
   if (err) {
-    ct_weights_free(*weights);
-    *weights = NULL;
+    free(way);
+    return err;
   }
-  return err;
+  w->version = ++*p->numbered;
+  ct_weights_take(w, ct_use_changes(CT_TRAINING));
+  ct_weights_take(p->of, ct_use_reads(CT_TRAINING));
+  return CT_OK;
 }
 
 /* ---- To and from the host ------------------------------------------------------------------ */
-
-ct_weights *ct_model_weights(ct_model *m) {
-  return m && m->handle.live ? m->live : NULL;
-}
 
 int ct_weights_info(const ct_weights *w, struct ct_weights_info *info) {
   const int err = ct_check_handle(w ? &w->handle : NULL, "version");
   if (err || !w) return err;
   CT_NEED(w->dev, info);
-  *info = (struct ct_weights_info){.version = w->version,
-                                   .error = w->error,
-                                   .steps = w->model ? w->model->steps : w->steps,
-                                   .bytes = w->bytes};
+  *info = (struct ct_weights_info){
+      .version = w->version, .error = w->error, .steps = w->steps, .bytes = w->bytes};
   return CT_OK;
 }
 
@@ -269,9 +241,8 @@ int ct_weights_read(ct_weights *w, void *data, size_t size) {
   if (err || !w) return err;
   CT_NEED(w->dev, data);
   err = check_size(w->dev, w->bytes, size);
-  if (!err && w->model) err = ct_weights_still(w->model, false, "read");
-  if (!err && w->error == CT_ERR_BUSY) err = ct_poll(w->dev);
-  if (!err) err = check_weights(w);
+  if (!err && w->live) err = ct_weights_still(w, false, "read");
+  if (!err) err = ct_weights_ready(w);
   return err ? err : ct_mem_read(w->dev, w->image, data, size);
 }
 
@@ -290,25 +261,11 @@ int ct_weights_of(ct_device *dev, uint64_t bytes, const void *data, size_t size,
   return CT_OK;
 }
 
-int ct_weights_load(ct_model *m, const void *data, size_t size, ct_weights **weights) {
-  if (weights) *weights = NULL;
-  int err = ct_check_model(m);
-  if (err) return err;
-  CT_NEED(m->dev, data);
-  CT_NEED(m->dev, weights);
-  err = ct_weights_of(m->dev, ct_image_bytes(&m->net), data, size, weights);
-  if (err) return err;
-  (*weights)->net = m->net;
-  (*weights)->version = ++m->numbered;
-  (*weights)->steps = m->steps;
-  return CT_OK;
-}
-
 void ct_weights_free(ct_weights *w) {
-  if (w && w->model && w->handle.live) {
+  if (w && w->live && w->handle.live) {
     ct_fail(w->dev, CT_ERR_ARG, "the live weights go with their model and are not freed");
     ct_log(w->dev, CT_LOG_WARNING, "the live weights of a model were to be freed");
     return;
   }
-  if (w && ct_handle_close(&w->handle, "version")) release(w);
+  if (w && ct_handle_close(&w->handle, "version")) ct_weights_release(w);
 }

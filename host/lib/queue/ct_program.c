@@ -145,13 +145,17 @@ static struct ct_until completed(const ct_device *dev) {
   return u;
 }
 
-void ct_give_back_after(ct_device *dev, uint64_t addr, enum ct_queue queue, int err) {
-  struct ct_until until = {{0, 0}};
+void ct_give_back_until(ct_device *dev, uint64_t addr, const struct ct_until *until) {
   if (!addr) return;
-  if (err == CT_ERR_DEVICE) until.below[queue] = dev->queues->ring[queue].submitted;
-  ct_heap_leave(&dev->data, addr, &until);
+  ct_heap_leave(&dev->data, addr, until);
   ++dev->queues->leaving;
   ct_sweep(dev);
+}
+
+void ct_give_back_after(ct_device *dev, uint64_t addr, enum ct_queue queue, int err) {
+  struct ct_until until = {{0, 0}};
+  if (err == CT_ERR_DEVICE) until.below[queue] = dev->queues->ring[queue].submitted;
+  ct_give_back_until(dev, addr, &until);
 }
 
 void ct_sweep(ct_device *dev) {

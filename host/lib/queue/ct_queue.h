@@ -142,6 +142,8 @@ void ct_program_drop(ct_program *program);
  * queue. err: how the call ended. If one of them could not be ended (CT_ERR_DEVICE), it stays until
  * it has. (What does not block has its works' `done`.) */
 void ct_give_back_after(ct_device *dev, uint64_t addr, enum ct_queue queue, int err);
+/* The same, when these jobs have completed. */
+void ct_give_back_until(ct_device *dev, uint64_t addr, const struct ct_until *until);
 
 /* ---- Programs that are kept ---- */
 

@@ -53,7 +53,7 @@ static void let_go(ct_server *s, bool all) {
       continue;
     }
     *at = o->next;
-    ct_weights_drop(o->weights, CT_WEIGHTS_READ);
+    ct_weights_drop(o->weights, ct_use_serves());
     free(o);
   }
 }
@@ -208,7 +208,7 @@ int ct_check_server(const ct_server *s) {
 static int find_weights(const ct_server *s, ct_weights **weights, bool *own) {
   *own = false;
   return s->network ? ct_network_version(s->network, weights, own)
-                    : ct_weights_find(s->model, CT_WEIGHTS_READ, weights);
+                    : ct_weights_find(s->model, ct_use_serves(), weights);
 }
 
 /* Both stay until it is known that no batch uses the one or the other. */
@@ -216,7 +216,7 @@ static int change_weights(ct_server *s, ct_weights *weights) {
   struct ct_outgoing *o = calloc(1, sizeof *o);
   if (!o) return ct_fail(s->dev, CT_ERR_MEMORY, "the host has no memory left");
   ct_weights *before = s->weights;
-  ct_weights_take(weights, CT_WEIGHTS_READ);
+  ct_weights_take(weights, ct_use_serves());
   *o = (struct ct_outgoing){.weights = before, .open = true, .next = s->outgoing};
   s->outgoing = o;
   const int err = tell(s, weights, false);
@@ -344,7 +344,7 @@ int ct_server_quiet(ct_server *s) {
 static void give_back(ct_server *s) {
   struct ct_requests *q = ct_requests_of(s->dev);
   let_go(s, true);
-  ct_weights_drop(s->weights, CT_WEIGHTS_READ);
+  ct_weights_drop(s->weights, ct_use_serves());
   ct_service_close(s);
   if (s->work && s->dev->self) ct_heap_free(&s->dev->data, s->work);
   s->work = 0;
@@ -496,7 +496,7 @@ static int begin(const ct_server *of, ct_weights *weights, const struct ct_servi
   ct_handle_open(&s->handle, s->dev);
   s->how = how ? *how : at_once;
   s->weights = weights;
-  ct_weights_take(weights, CT_WEIGHTS_READ);
+  ct_weights_take(weights, ct_use_serves());
   const int err = set_up(s);
   if (err) {
     fail(s);

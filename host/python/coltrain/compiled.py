@@ -227,7 +227,7 @@ class Compiled(Served):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes graph, weights, states and how far training has come (docs/model-format.md, format 2); training goes on from there
-        with the same bits. Raises :class:`FileError`, :class:`BusyError` while runs with its own weights are under way.
+        with the same bits. Raises :class:`FileError`, :class:`BusyError` while runs that change its weights are under way.
         """
         self._connection.call(lib.ct_network_save, self._raw, path_of(path))
 

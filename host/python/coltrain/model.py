@@ -540,7 +540,7 @@ class Model(Served):
     ) -> None:
         """Changes what is given of a layer; shapes as in :class:`Layer`.
 
-        Raises :class:`BusyError` while a step is in flight, or requests of the inference queue or a server read the live weights.
+        Raises :class:`BusyError` while a step is in flight, or anything reads the live weights: requests, a server, a version being made.
         """
         outputs, inputs = self._shape(layer)
         shapes: Sequence[tuple[int | str, ...]] = ((outputs, inputs), (outputs,), (outputs, inputs), (outputs,))
