@@ -52,6 +52,7 @@ struct ct_val {
                      exactly; 0: they are not */
   int index;  /* it has no place: its groups of compressed tiles are read by that; or CT_NO_VALUE */
   bool frees; /* ... which gives their pages back */
+  int packed; /* the step that packs it; or CT_NO_VALUE */
   int beside; /* a value that is kept itself, or made again, by whose numbers this one's are
                  counted; or CT_NO_VALUE */
   /* Known at the end: */
@@ -93,10 +94,12 @@ struct ct_net_step {
   bool looks; /* at gradients, for what is kept compressed */
   int order;
   uint64_t scratch,
-      scratch_units; /* what it needs besides its tensors: in the arena, while it runs */
-  bool frees;        /* UNPACK: the last of what it unpacks */
-  uint32_t kept;     /* PACK: the number of what it packs, plus 1 */
-  enum ct_keep way;  /* PACK, UNPACK: how that is kept raw */
+      scratch_units;  /* what it needs besides its tensors: in the arena, while it runs */
+  bool frees;         /* UNPACK: the last of what it unpacks */
+  uint32_t kept;      /* PACK: the number of what it packs, plus 1 */
+  bool joined;        /* PACK: what makes that stores it so itself ... */
+  unsigned bound_reg; /* ... with the bound in that argument */
+  enum ct_keep way;   /* PACK, UNPACK: how that is kept raw */
   uint32_t runs; /* it is needed in the last of so many; 0: not known yet. Of an update: as given */
   /* The tile program: inputs and the values that its operations make (CT_NO_VALUE: none). */
   struct ct_tilewise tile;

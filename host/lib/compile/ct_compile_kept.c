@@ -447,6 +447,7 @@ static void compress(struct ct_compiler *c, int value, const struct ct_readers *
   s->way = way;
   s->kept = (uint32_t)c->out->kepts;
   s->y = ct_step_makes(c, s, index);
+  if (!c->error) c->value[value].packed = (int)(s - c->step);
   if (!c->error) unpack_all(c, value, index, way);
   if (!c->error) choose_freeing(c, index);
 }

@@ -34,7 +34,13 @@ static void add_out(struct ct_compiler *c, const struct ct_net_step *s, struct c
     ct_compile_fail(c, CT_ERR_INTERNAL, "a tile program of too many results");
     return;
   }
-  t->out[t->outs++] = (struct ct_tile_out){mat(c, value), number_of(s, v->part)};
+  struct ct_tile_out *out = &t->out[t->outs++];
+  *out = (struct ct_tile_out){mat(c, value), number_of(s, v->part)};
+  const struct ct_net_step *pack = v->packed == CT_NO_VALUE ? NULL : &c->step[v->packed];
+  if (!pack || !pack->joined) return;
+  out->mat.groups = c->value[pack->y].keep[CT_KEEP_F32];
+  out->mat.packed = pack->way;
+  out->mat.bound_reg = pack->bound_reg;
 }
 
 /* Values of operations that are not stored, and that nothing which is stored depends on, go: the
@@ -270,6 +276,34 @@ static void count_bytes(struct ct_compiler *c, struct ct_net_step *s, int value,
   }
 }
 
+/* ---- Groups that a kernel stores itself ----------------------------------------------------- */
+
+/* What packs a value joins the step that makes it, if that can store groups and there is an
+ * argument for the bound that no region has; or not. Returns whether anything has joined. */
+static bool join_packing(struct ct_compiler *c, const struct ct_net_step *s, bool joins) {
+  struct ct_stage *stage = &c->out->stage[s->order];
+  stage->stores = 0;
+  if (s->kind != CT_STEP_CONV) return false;
+  for (unsigned i = 0; i <= s->tile.ops; ++i) {
+    const int value = i < s->tile.ops ? s->of[i] : s->y;
+    const struct ct_val *v = value == CT_NO_VALUE ? NULL : &c->value[value];
+    if (!v || v->packed == CT_NO_VALUE || &c->step[v->step] != s) continue;
+    struct ct_net_step *pack = &c->step[v->packed];
+    const unsigned reg = CT_ARG_FIRST + (unsigned)c->out->externals + stage->stores;
+    pack->joined = joins && ct_reads_groups(v->rows) && reg < CT_ARG_FIRST + CT_EXTERNALS;
+    pack->bound_reg = reg;
+    if (pack->joined) stage->store[stage->stores++] = (struct ct_stores){pack->kept - 1, reg};
+  }
+  return stage->stores > 0;
+}
+
+/* Its bytes are those of whom it has joined; index units alone, for others are not known. */
+static void has_joined(struct ct_compiler *c, const struct ct_net_step *s, struct ct_stage *stage) {
+  const int by = c->value[s->x].step;
+  c->out->stage[c->step[by].order].written += stage->written;
+  stage->read = stage->written = 0;
+}
+
 static uint32_t scratch_of(const struct ct_compiler *c, const struct ct_net_step *s) {
   return (uint32_t)(s->scratch_units ? s->scratch : c->scratch);
 }
@@ -281,7 +315,6 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   stage->backward = s->node->backward || s->again;
   stage->once = s->early;
   stage->runs = s->runs;
-  stage->kept = s->kept;
   stage->looks = s->looks;
   stage->macs = ct_is_product(s->kind) ? ct_node_macs(c->g, s->node) : 0;
   ct_step_uses(c, s, count_bytes);
@@ -293,13 +326,24 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
     ct_front_stage(c, s, stage);
     return;
   }
+  if (s->kind == CT_STEP_PACK && s->joined) {
+    has_joined(c, s, stage);
+    return;
+  }
   struct ct_target t = {.room = {.spm_words = c->options->spm_words,
                                  .args = c->out->args,
                                  .scratch = {CT_ARG_ARENA, scratch_of(c, s)},
                                  .scratch_units = s->scratch_units ? s->scratch_units : 1},
                         .codes = &stage->codes};
   t.why = (struct ct_why){t.text, sizeof t.text};
-  const int err = ct_step_program(c, s, &t);
+  const bool joined = join_packing(c, s, true);
+  int err = ct_step_program(c, s, &t);
+  if (joined && err == CT_ERR_NO_SPACE) {
+    join_packing(c, s, false);
+    err = ct_step_program(c, s, &t);
+  }
+  if (s->kind == CT_STEP_PACK)
+    stage->store[stage->stores++] = (struct ct_stores){s->kept - 1, CT_ARG_BOUND};
   if (err) ct_compile_no_kernel(c, s->node, err, t.text);
   if (!c->error && c->options->members) ct_step_group(c, s, &t);
 }

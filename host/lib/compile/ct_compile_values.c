@@ -49,7 +49,7 @@ int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols) {
   v->cols = cols;
   v->kind = CT_LAY_MATRIX;
   v->step = v->first = v->last = CT_FROM_START;
-  v->same = v->within = v->reshaped = v->again = v->beside = v->index = CT_NO_VALUE;
+  v->same = v->within = v->reshaped = v->again = v->beside = v->index = v->packed = CT_NO_VALUE;
   return (int)c->values++;
 }
 

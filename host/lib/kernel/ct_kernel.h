@@ -52,6 +52,11 @@ struct ct_mat {
    * kernel says that it can: ct_reads_groups(). */
   struct ct_seat groups;
   bool free; /* that gives their pages back */
+  /* What is written where groups are named, too: these of what it would be, kept so; ROWS or
+   * SQUARE. bound_reg: as in struct ct_comp. Kernels of convolutions and tile programs can; others,
+   * and these with CT_ERR_NO_SPACE, where index units do not fit, cannot. */
+  enum ct_keep packed;
+  unsigned bound_reg;
 };
 
 static inline uint32_t ct_mat_groups(const struct ct_mat *m) {

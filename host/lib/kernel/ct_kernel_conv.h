@@ -73,7 +73,8 @@ uint32_t ct_conv_period(const struct ct_conv_view *v);
 
 struct ct_conv_lane {
   enum ct_keep keep;
-  uint32_t tensor, at; /* in a slot: words of a tile in front */
+  uint32_t tensor, index; /* records or FP32; groups of them; 0: there are none */
+  uint32_t at;            /* in a slot: words of a tile in front */
 };
 
 struct ct_conv_drain {
@@ -88,6 +89,11 @@ struct ct_conv_drain {
   struct ct_conv_lane in[CT_TILE_INS], out[CT_TILE_OUTS][CT_KEEPS];
   uint32_t in_words, out_words, row_words; /* of a tile, of a plane's rows */
   uint32_t in_ring, out_ring, row_ring, tiles;
+  /* Groups are stored when all tiles of an index unit are there: a slot of results has those of
+   * several blocks, which a plane has one behind the other from an index unit's first on. */
+  bool groups;
+  uint32_t done; /* tiles in the slot */
+  struct ct_ref out_slot;
 };
 
 /* product: value 0 is in ACC; else in a band of FP32 tiles in the scratchpad. Registers from
@@ -98,6 +104,8 @@ int ct_conv_drain_start(struct ct_conv_drain *d, struct ct_vk *v, const struct c
  * neighbours of a ring takes always as many, so what is left over has rings of its own. */
 uint32_t ct_conv_drain_words(const struct ct_conv_drain *d, uint32_t tiles, uint32_t slots);
 void ct_conv_drain_rings(struct ct_conv_drain *d, uint32_t tiles, uint32_t rest, uint32_t slots);
+/* Tiles of a slot of results. */
+uint32_t ct_conv_drain_unit(const struct ct_conv_drain *d, uint32_t tiles);
 void ct_conv_drain_plane(struct ct_conv_drain *d, uint32_t plane);
 /* acc: a generation for each tile; or words of the band. */
 void ct_conv_drain_block(struct ct_conv_drain *d, struct ct_ref acc, uint32_t plane, uint32_t group,

@@ -37,6 +37,18 @@ static void place_in(struct ct_conv_drain *d, unsigned i, bool row) {
   *words += row ? ct_vk_row_words(in->keep) : ct_vk_words(in->keep);
 }
 
+static void place_out(struct ct_conv_drain *d, const struct ct_mat *m, enum ct_keep keep,
+                      struct ct_conv_lane *out) {
+  const bool packed = m->groups.reg && m->packed == keep;
+  if (m->keep[keep].reg == 0 && !packed) return;
+  out->keep = keep;
+  if (m->keep[keep].reg) out->tensor = ct_vk_tensor(d->v, m, keep, true);
+  if (packed) out->index = ct_vk_groups_tensor(d->v, m, true);
+  d->groups |= packed;
+  out->at = d->out_words;
+  d->out_words += ct_vk_words(keep);
+}
+
 int ct_conv_drain_start(struct ct_conv_drain *d, struct ct_vk *v, const struct ct_tilewise *k,
                         uint32_t rows, uint32_t cols, bool product) {
   *d = (struct ct_conv_drain){.first = d->first, .v = v, .own = *k, .k = k};
@@ -52,19 +64,18 @@ int ct_conv_drain_start(struct ct_conv_drain *d, struct ct_vk *v, const struct c
   for (unsigned i = 0; i < d->plan.row_loads; ++i)
     place_in(d, d->plan.row_load[i], true);
   for (unsigned o = 0; o < k->outs; ++o)
-    for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-      struct ct_conv_lane *out = &d->out[o][keep];
-      if (k->out[o].mat.keep[keep].reg == 0) continue;
-      out->keep = (enum ct_keep)keep;
-      out->tensor = ct_vk_tensor(v, &k->out[o].mat, out->keep, true);
-      out->at = d->out_words;
-      d->out_words += ct_vk_words(out->keep);
-    }
+    for (unsigned keep = 0; keep < CT_KEEPS; ++keep)
+      place_out(d, &k->out[o].mat, (enum ct_keep)keep, &d->out[o][keep]);
   return CT_OK;
 }
 
+uint32_t ct_conv_drain_unit(const struct ct_conv_drain *d, uint32_t tiles) {
+  return d->groups ? CT_GROUPS_TILES : tiles;
+}
+
 uint32_t ct_conv_drain_words(const struct ct_conv_drain *d, uint32_t tiles, uint32_t slots) {
-  return (d->in_words + d->out_words) * tiles * slots + d->row_words * ROW_SLOTS;
+  return (d->in_words * tiles + d->out_words * ct_conv_drain_unit(d, tiles)) * slots +
+         d->row_words * ROW_SLOTS;
 }
 
 /* Whether there are registers for all tiles of a block at once. */
@@ -91,7 +102,7 @@ void ct_conv_drain_rings(struct ct_conv_drain *d, uint32_t tiles, uint32_t rest,
   if (own) d->rest_regs.out = own;
   if (d->row_words) d->row_ring = ct_spm_ring(l, "rows", d->row_words, ROW_SLOTS);
   if (d->in_words) d->in_ring = ct_spm_ring(l, "in", d->in_words * tiles, slots);
-  d->out_ring = ct_spm_ring(l, "out", d->out_words * tiles, slots);
+  d->out_ring = ct_spm_ring(l, "out", d->out_words * ct_conv_drain_unit(d, tiles), slots);
 }
 
 /* ---- A plane ---- */
@@ -123,9 +134,21 @@ void ct_conv_drain_plane(struct ct_conv_drain *d, uint32_t plane) {
 /* ---- A block ---- */
 
 struct block {
-  struct ct_ref acc, in, out;
+  struct ct_ref acc, in;
   uint32_t plane, group, tiles;
 };
+
+static bool is_kept(const struct ct_conv_lane *out) {
+  return out->tensor || out->index;
+}
+
+/* Tile t of a block, in the slot of results. */
+static struct ct_ref result(const struct ct_conv_drain *d, const struct ct_conv_lane *out,
+                            uint32_t t) {
+  const uint32_t at = ct_conv_drain_unit(d, d->tiles) * out->at;
+  const struct ct_ref slot = d->groups ? ct_part(d->out_slot, d->done / d->tiles, 0) : d->out_slot;
+  return ct_behind(slot, at + (d->done + t) * ct_vk_words(out->keep));
+}
 
 static void load_block(struct ct_conv_drain *d, struct block *b) {
   struct ct_lower *l = d->v->l;
@@ -154,16 +177,15 @@ static void load_tile(struct ct_conv_drain *d, const struct block *b, uint32_t t
   }
 }
 
-static void store_value(struct ct_conv_drain *d, const struct block *b, unsigned i, uint32_t t,
-                        uint32_t tiles) {
+static void store_value(struct ct_conv_drain *d, unsigned i, uint32_t t, uint32_t tiles) {
   static const unsigned mode[CT_KEEPS] = {CT_VS_F32, CT_VS_ROWS, CT_VS_SQUARE};
   for (unsigned o = 0; o < d->k->outs; ++o)
     for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
       const struct ct_conv_lane *out = &d->out[o][keep];
       const uint32_t words = ct_vk_words(out->keep);
-      if (d->k->out[o].value != d->plan.store[i] || out->tensor == 0) continue;
+      if (d->k->out[o].value != d->plan.store[i] || !is_kept(out)) continue;
       ct_vs(d->v->l, &(struct ct_vmove){.reg = d->run.stored[i],
-                                        .spm = ct_behind(b->out, d->tiles * out->at + t * words),
+                                        .spm = result(d, out, t),
                                         .mode = mode[keep],
                                         .rows = CT_TILE,
                                         .narrow = d->k->out[o].mat.narrow,
@@ -184,7 +206,7 @@ static void some_tiles(struct ct_conv_drain *d, const struct block *b, uint32_t 
   load_tile(d, b, t);
   ct_tile_emit(d->v->l, &d->run);
   for (unsigned i = 0; i < d->plan.stores; ++i)
-    store_value(d, b, i, t, tiles);
+    store_value(d, i, t, tiles);
 }
 
 static void store_block(struct ct_conv_drain *d, const struct block *b) {
@@ -193,7 +215,19 @@ static void store_block(struct ct_conv_drain *d, const struct block *b) {
       const struct ct_conv_lane *out = &d->out[o][keep];
       if (out->tensor == 0) continue;
       ct_vk_st(d->v, out->keep, ct_tiles_of(d->v->l, out->tensor, b->plane, 1, b->group, b->tiles),
-               ct_behind(b->out, d->tiles * out->at), b->tiles);
+               result(d, out, 0), b->tiles);
+    }
+}
+
+/* The last block of an index unit. */
+static void store_groups(struct ct_conv_drain *d, const struct block *b) {
+  for (unsigned o = 0; o < d->k->outs; ++o)
+    for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+      const struct ct_conv_lane *out = &d->out[o][keep];
+      if (out->index == 0) continue;
+      ct_vk_st_groups(d->v, ct_tile_of(d->v->l, out->index, b->plane, b->group / CT_GROUPS_TILES),
+                      ct_behind(d->out_slot, CT_GROUPS_TILES * out->at), 1,
+                      d->k->out[o].mat.bound_reg);
     }
 }
 
@@ -203,9 +237,11 @@ void ct_conv_drain_block(struct ct_conv_drain *d, struct ct_ref acc, uint32_t pl
   const uint32_t whole = rows / CT_TILE, step = d->together && whole ? whole : 1;
   d->run.regs = b.tiles == d->tiles ? &d->regs : &d->rest_regs;
   load_block(d, &b);
-  b.out = ct_next(d->v->l, d->out_ring);
+  if (d->done == 0) d->out_slot = ct_next(d->v->l, d->out_ring);
   for (uint32_t t = 0; t < whole; t += step)
     some_tiles(d, &b, t, step, CT_TILE);
   if (rows % CT_TILE) some_tiles(d, &b, whole, 1, rows % CT_TILE);
   store_block(d, &b);
+  d->done = d->groups ? (d->done + b.tiles) % CT_GROUPS_TILES : 0;
+  if (d->groups && d->done == 0) store_groups(d, &b);
 }

@@ -149,18 +149,23 @@ static void block(struct ct_conv_rows *c, uint32_t first, uint32_t rows) {
   drain(c);
 }
 
+/* Rows of a pass: a block, or those of an index unit of groups. */
+static uint32_t pass_rows(const struct ct_conv_rows *c) {
+  return ct_conv_drain_unit(&c->drain, c->plan.tiles) * CT_TILE;
+}
+
 static void block_pass(void *kernel, uint32_t pass) {
   struct ct_conv_rows *c = kernel;
   const uint32_t rows = c->plan.tiles * CT_TILE;
-  block(c, c->from + pass * rows, rows);
+  for (uint32_t r = 0; r < pass_rows(c); r += rows)
+    block(c, c->from + pass * pass_rows(c) + r, rows);
 }
 
-/* Whether blocks from row r on follow each other evenly. */
-static bool even(const struct ct_conv_rows *c, uint32_t r, uint32_t blocks) {
+/* Whether blocks of so many passes from row r on, one in each, follow each other evenly. */
+static bool one_even(const struct ct_conv_rows *c, uint32_t r, uint32_t passes) {
   const struct ct_conv_seg seg = seg_at(c, 0);
-  const uint32_t rows = c->plan.tiles * CT_TILE;
   uint32_t pos[2] = {0}, a[2] = {0};
-  for (uint32_t i = 0; i < blocks; ++i, r += rows) {
+  for (uint32_t i = 0; i < passes; ++i, r += pass_rows(c)) {
     const uint32_t p = ct_conv_pos(&c->view, r, 255);
     const uint32_t w = (uint32_t)ct_conv_a(&c->view, &seg, plane_words(c), r, &c->span, 0);
     if (i > 1 && ((p - pos[1] - (pos[1] - pos[0])) << 6 || (w - a[1] - (a[1] - a[0])) << 12))
@@ -173,9 +178,16 @@ static bool even(const struct ct_conv_rows *c, uint32_t r, uint32_t blocks) {
   return true;
 }
 
-/* Whole blocks from row `from` on: all in a loop, or those of an image, or none. */
+static bool even(const struct ct_conv_rows *c, uint32_t r, uint32_t passes) {
+  bool is = true;
+  for (uint32_t at = 0; is && at < pass_rows(c); at += c->plan.tiles * CT_TILE)
+    is = one_even(c, r + at, passes);
+  return is;
+}
+
+/* Whole passes from row `from` on: all in a loop, or those of an image, or none. */
 static void blocks(struct ct_conv_rows *c, uint32_t from, uint32_t n) {
-  const uint32_t rows = c->plan.tiles * CT_TILE;
+  const uint32_t rows = pass_rows(c);
   const uint32_t image = (uint32_t)(c->view.nx * c->view.ny) / rows;
   const uint32_t step = even(c, from, n)                                  ? n
                         : image && n % image == 0 && even(c, from, image) ? image
@@ -188,7 +200,7 @@ static void blocks(struct ct_conv_rows *c, uint32_t from, uint32_t n) {
 
 static void plane_pass(void *kernel, uint32_t pass) {
   struct ct_conv_rows *c = kernel;
-  const uint32_t rows = c->plan.tiles * CT_TILE, whole = c->chunk_rows / rows;
+  const uint32_t rows = pass_rows(c), whole = c->chunk_rows / rows;
   c->plane = c->plane0 + pass;
   ct_conv_drain_plane(&c->drain, c->part * c->nb + c->plane);
   if (whole) blocks(c, c->r0, whole);

@@ -322,7 +322,7 @@ static void add_source(struct sum *s, const struct ct_mat *m) {
   x->mat = m;
   x->keep = CT_KEEP_ROWS;
   if (!groups) ct_vk_keep(m, &x->keep);
-  x->tensor = groups                   ? ct_vk_groups_tensor(&s->v, m)
+  x->tensor = groups                   ? ct_vk_groups_tensor(&s->v, m, false)
               : x->keep == CT_KEEP_F32 ? ct_vk_rows_tensor(&s->v, m, false)
                                        : ct_vk_tensor(&s->v, m, x->keep, false);
   s->groups |= groups; /* how many is known later */

@@ -248,7 +248,7 @@ static void place_in(struct tilewise *s, unsigned v, bool row) {
   s->groups |= in->groups;
   in->keep = CT_KEEP_ROWS;
   if (!in->groups) ct_vk_keep(&s->k->in[v].mat, &in->keep);
-  in->tensor = in->groups ? ct_vk_groups_tensor(&s->v, &s->k->in[v].mat)
+  in->tensor = in->groups ? ct_vk_groups_tensor(&s->v, &s->k->in[v].mat, false)
                           : ct_vk_tensor(&s->v, &s->k->in[v].mat, in->keep, false);
   uint32_t *words = row ? &s->row_words : &s->in_words;
   in->at = *words;
