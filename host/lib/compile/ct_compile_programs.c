@@ -283,7 +283,7 @@ static void count_bytes(struct ct_compiler *c, struct ct_net_step *s, int value,
 static bool join_packing(struct ct_compiler *c, const struct ct_net_step *s, bool joins) {
   struct ct_stage *stage = &c->out->stage[s->order];
   stage->stores = 0;
-  if (s->kind != CT_STEP_CONV) return false;
+  if (s->kind != CT_STEP_TILES && s->kind != CT_STEP_CONV) return false;
   for (unsigned i = 0; i <= s->tile.ops; ++i) {
     const int value = i < s->tile.ops ? s->of[i] : s->y;
     const struct ct_val *v = value == CT_NO_VALUE ? NULL : &c->value[value];
