@@ -263,6 +263,167 @@ static void groups_are_read(void **state) {
   kb_close(&a.bed);
 }
 
+/* ---- Groups that other kernels store ---- */
+
+/* Of what such a kernel has stored: what the codec makes of the same in records. Pages are given
+ * back. */
+static void check_stored(struct kbed *b, const struct ct_mat *records, const struct ct_mat *stored,
+                         uint8_t bound) {
+  const enum ct_keep keep = stored->packed;
+  const struct ct_mat y = kb_mat(b, stored->rows, stored->cols, 1u << keep, true);
+  const struct ct_pack k = {
+      .mat = y, .index = stored->groups, .back = true, .free = true, .n1_reg = KB_NUMBER};
+  run(b, &k, 4096);
+  for (uint32_t t = 0; t < ct_tiles(y.rows) * ct_tiles(y.cols); ++t) {
+    struct ct_act_block want[CT_ACT_BLOCKS];
+    uint8_t record[CT_ACT_TILE_BYTES];
+    ct_act_from_record(want, bytes_of(b, records, keep) + (size_t)272 * t);
+    for (unsigned i = 0; i < CT_ACT_BLOCKS; ++i)
+      ct_act_round(&want[i], bound);
+    ct_act_to_record(want, record);
+    if (memcmp(record, bytes_of(b, &y, keep) + (size_t)272 * t, sizeof record) != 0)
+      fail_msg("%u x %u: tile %u of what was stored in groups differs", y.rows, y.cols, t);
+  }
+}
+
+/* An output in records, for comparison; and one that is stored as groups, besides other ways or in
+ * no other. */
+struct stored {
+  struct ct_mat records, groups;
+  uint8_t bound;
+};
+
+static struct stored draw_stored(struct kbed *b, uint32_t rows, uint32_t cols) {
+  const enum ct_keep keep = ct_rng_percent(&b->rng, 50) ? CT_KEEP_ROWS : CT_KEEP_SQUARE;
+  struct stored s = {.records = kb_mat(b, rows, cols, 1u << keep, true),
+                     .groups = kb_mat(b, rows, cols, (unsigned)ct_rng_below(&b->rng, 8), true)};
+  s.groups.packed = keep;
+  s.groups.groups = draw_index(b, ct_pack_units(rows, cols));
+  s.groups.bound_reg = KB_NUMBER;
+  s.bound = ct_rng_percent(&b->rng, 40) ? 0 : (uint8_t)(126 + ct_rng_below(&b->rng, 8));
+  b->number[0] = (uint32_t)s.bound << 4;
+  return s;
+}
+
+static void same_ways(const struct kbed *b, const struct stored *s) {
+  const enum ct_keep keep = s->groups.packed;
+  const size_t bytes = (size_t)272 * ct_tiles(s->records.rows) * ct_tiles(s->records.cols);
+  if (s->groups.keep[keep].reg)
+    assert_memory_equal(bytes_of(b, &s->records, keep), bytes_of(b, &s->groups, keep), bytes);
+}
+
+/* x times others; two of its results are groups. */
+static void tiles_stored(struct kbed *b) {
+  const uint32_t units = 1 + ct_rng_below(&b->rng, 4), rows = CT_GROUPS_TILES * CT_TILE * units,
+                 cols = 1 + ct_rng_below(&b->rng, MOST_COLS);
+  kb_clear(b);
+  struct ct_tilewise k = {.rows = rows, .cols = cols, .ins = 2, .ops = 2, .outs = 2};
+  struct stored s[2];
+  for (unsigned i = 0; i < 2; ++i) {
+    s[i] = draw_stored(b, rows, cols);
+    k.in[i] = (struct ct_tile_in){.mat = numbers(b, rows, cols), .spread = CT_SPREAD_NONE};
+    k.out[i] = (struct ct_tile_out){.value = 2 + i, .mat = s[i].records};
+  }
+  if (ct_rng_percent(&b->rng, 50))
+    k.in[1] = (struct ct_tile_in){.mat = numbers(b, 1, cols), .spread = CT_SPREAD_ROWS};
+  k.op[0] = (struct ct_tile_op){.fn = CT_TILE_MUL, .a = 0, .b = 1};
+  k.op[1] = (struct ct_tile_op){.fn = CT_TILE_RELU, .a = 2};
+  if (ct_rng_percent(&b->rng, 50)) { /* a chain, of which two tiles go together */
+    k.out[0] = k.out[1];
+    s[0] = s[1];
+    k.outs = 1;
+  }
+  tiles_run(b, &k, 8192);
+  for (unsigned i = 0; i < k.outs; ++i)
+    k.out[i].mat = s[i].groups;
+  tiles_run(b, &k, 8192);
+  for (unsigned i = 0; i < k.outs; ++i)
+    same_ways(b, &s[i]);
+  b->number[0] = (uint32_t)s[1].bound << 4;
+  for (unsigned i = 0; i < k.outs; ++i)
+    check_stored(b, &s[i].records, &s[i].groups, s[1].bound);
+  assert_in_range(reg(b, CT_CREG_ARENA_HELD), 0, 1);
+}
+
+static bool conv_run(struct kbed *b, const struct ct_conv *k, uint32_t window) {
+  struct ct_codes codes;
+  char why[256] = "";
+  const struct ct_room room = kb_room(window);
+  const int err = ct_kernel_conv(k, &room, &codes, &(struct ct_why){why, sizeof why});
+  if (err == CT_ERR_NO_SPACE) return false;
+  if (err) fail_msg("%s", why);
+  kb_run(b, &codes, window);
+  return true;
+}
+
+static struct ct_mat drawn_records(struct kbed *b, uint32_t rows, uint32_t cols,
+                                   enum ct_keep keep) {
+  const struct ct_mat m = kb_mat(b, rows, cols, 1u << keep, false);
+  uint32_t *x = calloc((size_t)rows * cols, sizeof *x);
+  assert_non_null(x);
+  for (size_t i = 0; i < (size_t)rows * cols; ++i)
+    x[i] = kb_bits((float)ct_rng_below(&b->rng, 127) / 64 - 1);
+  kb_put(b, &m, x);
+  free(x);
+  return m;
+}
+
+/* Returns whether it had enough room for groups. */
+static bool conv_stored(struct kbed *b, uint32_t window) {
+  static const uint32_t sizes[][3] = {{1, 16, 16}, {4, 8, 8}, {3, 16, 32}, {2, 32, 8}, {16, 4, 4}};
+  const uint32_t *size = sizes[ct_rng_below(&b->rng, 5)], kernel = 1 + 2 * ct_rng_below(&b->rng, 2),
+                 stride = 1 + ct_rng_below(&b->rng, 2);
+  const uint32_t in = 1 + ct_rng_below(&b->rng, 20), out = 1 + ct_rng_below(&b->rng, 40);
+  const uint32_t rows = size[0] * size[1] * size[2], pad = kernel / 2;
+  struct ct_tilewise after = {.rows = rows, .cols = out, .ins = 2, .ops = 1, .outs = 1};
+  struct ct_conv k = {.after = &after,
+                      .shape = {.images = size[0],
+                                .h = size[1] * stride,
+                                .w = size[2] * stride,
+                                .oh = size[1],
+                                .ow = size[2],
+                                .ky = kernel,
+                                .kx = kernel,
+                                .sy = stride,
+                                .sx = stride,
+                                .dy = 1,
+                                .dx = 1,
+                                .groups = 1,
+                                .top = (int32_t)pad,
+                                .left = (int32_t)pad}};
+  kb_clear(b);
+  const struct stored s = draw_stored(b, rows, out);
+  k.x = drawn_records(b, rows * stride * stride, in, CT_KEEP_ROWS);
+  k.weights = drawn_records(b, kernel * kernel * ct_tiles(in) * CT_TILE, out, CT_KEEP_SQUARE);
+  k.y = (struct ct_mat){.rows = rows, .cols = out};
+  const bool row = ct_rng_percent(&b->rng, 50); /* else a chain does without loads */
+  after.in[1] = (struct ct_tile_in){.mat = numbers(b, row ? 1 : rows, out),
+                                    .spread = row ? CT_SPREAD_ROWS : CT_SPREAD_NONE};
+  after.op[0] = (struct ct_tile_op){.fn = CT_TILE_ADD, .a = 0, .b = 1};
+  after.out[0] = (struct ct_tile_out){.value = 2, .mat = s.records};
+  if (!conv_run(b, &k, 8192)) fail_msg("no room for a small convolution");
+  after.out[0].mat = s.groups;
+  if (!conv_run(b, &k, window)) return false;
+  same_ways(b, &s);
+  check_stored(b, &s.records, &s.groups, s.bound);
+  assert_in_range(reg(b, CT_CREG_ARENA_HELD), 0, 1);
+  return true;
+}
+
+static void groups_are_stored(void **state) {
+  (void)state;
+  static const uint32_t windows[] = {1200, 3000, 8192};
+  unsigned fit = 0;
+  struct arena a;
+  open_arena(&a, "emu:");
+  for (unsigned round = 0; round < 60; ++round) {
+    tiles_stored(&a.bed);
+    fit += conv_stored(&a.bed, windows[round % 3]);
+  }
+  assert_in_range(fit, 30, 59); /* a small window is no place for an index unit */
+  kb_close(&a.bed);
+}
+
 static void refused(void **state) {
   (void)state;
   struct arena a;
@@ -283,6 +444,7 @@ static void refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(sizes), cmocka_unit_test(groups_are_read),
+                                     cmocka_unit_test(groups_are_stored),
                                      cmocka_unit_test(refused)};
   ct_tb_seed();
   return cmocka_run_group_tests_name("packing", tests, NULL, NULL);
