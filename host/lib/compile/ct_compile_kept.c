@@ -493,6 +493,7 @@ static void all(struct ct_compiler *c, enum ct_format format) {
   for (size_t i = c->values; i-- > 0 && !c->error;)
     if (c->value[i].format == format) one(c, (int)i, format);
   if (!c->error) close_ranks(c);
+  if (!c->error) ct_compile_made(c);
 }
 
 static bool asks(const struct ct_compiler *c, enum ct_format format) {

@@ -110,6 +110,21 @@ static struct ct_tilewise tile_program(struct ct_compiler *c, const struct ct_ne
   return t;
 }
 
+/* What a step makes that joins a product: a tile program, or what is in groups. */
+static struct ct_made made_by(struct ct_compiler *c, const struct ct_net_step *s) {
+  struct ct_made made = {.stored = !s->only};
+  if (s->kind == CT_STEP_TILES) {
+    made.k = tile_program(c, s);
+    return made;
+  }
+  const struct ct_mat m = mat(c, s->y);
+  made.k = (struct ct_tilewise){.rows = m.rows, .cols = m.cols, .ins = 1, .outs = 1};
+  made.k.out[0].mat = m;
+  made.k.in[0].mat = (struct ct_mat){
+      .rows = m.rows, .cols = m.cols, .groups = mat(c, s->x).keep[CT_KEEP_F32], .free = s->frees};
+  return made;
+}
+
 /* ---- Kernels ------------------------------------------------------------------------------- */
 
 /* A matrix in the place of weights: its last rows are lanes of zeros. */
@@ -127,8 +142,12 @@ static int conv(struct ct_compiler *c, const struct ct_net_step *s, struct ct_ta
     return ct_kernel_conv(&k, &t->room, t->codes, &t->why);
   }
   if (s->kind == CT_STEP_CONV_INPUT) {
+    const struct ct_net_step *again = s->made == CT_NO_VALUE ? NULL : &c->step[s->made];
+    const bool joins = again && again->joined;
+    const struct ct_made made = joins ? made_by(c, again) : (struct ct_made){.stored = false};
     k.y = mat(c, s->x);
     k.x = mat(c, s->y);
+    if (joins) k.made = &made;
     return ct_kernel_conv_input(&k, &t->room, t->codes, &t->why);
   }
   k.x = mat(c, s->x);
@@ -276,34 +295,6 @@ static void count_bytes(struct ct_compiler *c, struct ct_net_step *s, int value,
   }
 }
 
-/* ---- Groups that a kernel stores itself ----------------------------------------------------- */
-
-/* What packs a value joins the step that makes it, if that can store groups and there is an
- * argument for the bound that no region has; or not. Returns whether anything has joined. */
-static bool join_packing(struct ct_compiler *c, const struct ct_net_step *s, bool joins) {
-  struct ct_stage *stage = &c->out->stage[s->order];
-  stage->stores = 0;
-  if (s->kind != CT_STEP_TILES && s->kind != CT_STEP_CONV) return false;
-  for (unsigned i = 0; i <= s->tile.ops; ++i) {
-    const int value = i < s->tile.ops ? s->of[i] : s->y;
-    const struct ct_val *v = value == CT_NO_VALUE ? NULL : &c->value[value];
-    if (!v || v->packed == CT_NO_VALUE || &c->step[v->step] != s) continue;
-    struct ct_net_step *pack = &c->step[v->packed];
-    const unsigned reg = CT_ARG_FIRST + (unsigned)c->out->externals + stage->stores;
-    pack->joined = joins && ct_reads_groups(v->rows) && reg < CT_ARG_FIRST + CT_EXTERNALS;
-    pack->bound_reg = reg;
-    if (pack->joined) stage->store[stage->stores++] = (struct ct_stores){pack->kept - 1, reg};
-  }
-  return stage->stores > 0;
-}
-
-/* Its bytes are those of whom it has joined; index units alone, for others are not known. */
-static void has_joined(struct ct_compiler *c, const struct ct_net_step *s, struct ct_stage *stage) {
-  const int by = c->value[s->x].step;
-  c->out->stage[c->step[by].order].written += stage->written;
-  stage->read = stage->written = 0;
-}
-
 static uint32_t scratch_of(const struct ct_compiler *c, const struct ct_net_step *s) {
   return (uint32_t)(s->scratch_units ? s->scratch : c->scratch);
 }
@@ -326,8 +317,8 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
     ct_front_stage(c, s, stage);
     return;
   }
-  if (s->kind == CT_STEP_PACK && s->joined) {
-    has_joined(c, s, stage);
+  if (s->joined) {
+    ct_has_joined(c, s);
     return;
   }
   struct ct_target t = {.room = {.spm_words = c->options->spm_words,
@@ -336,10 +327,10 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
                                  .scratch_units = s->scratch_units ? s->scratch_units : 1},
                         .codes = &stage->codes};
   t.why = (struct ct_why){t.text, sizeof t.text};
-  const bool joined = join_packing(c, s, true);
+  const bool joined = ct_join(c, s, true);
   int err = ct_step_program(c, s, &t);
   if (joined && err == CT_ERR_NO_SPACE) {
-    join_packing(c, s, false);
+    ct_join(c, s, false);
     err = ct_step_program(c, s, &t);
   }
   if (s->kind == CT_STEP_PACK)

@@ -7,6 +7,7 @@
  *   ct_kernel_conv_plan.c     how much of everything is in the scratchpad
  *   ct_kernel_conv_rows.c     products of pixels and weights
  *   ct_kernel_conv_drain.c    what becomes of a product
+ *   ct_kernel_conv_made.c     what is made again meanwhile, for what becomes of it
  *   ct_kernel_conv_phases.c   the gradient of the input with other strides
  *   ct_kernel_conv_weights.c  the gradient of the weights
  */
@@ -75,7 +76,41 @@ struct ct_conv_lane {
   enum ct_keep keep;
   uint32_t tensor, index; /* records or FP32; groups of them; 0: there are none */
   uint32_t at;            /* in a slot: words of a tile in front */
+  bool made;              /* it is what is made on the way */
 };
+
+/* What is made on the way, an index unit of 16 tiles at a time (ct_kernel_conv_made.c). */
+struct ct_conv_made {
+  struct ct_vk *v;
+  const struct ct_made *what; /* NULL: nothing is */
+  struct ct_tile_plan plan;
+  struct ct_tile_regs regs;
+  struct ct_tile_run run;
+  struct ct_conv_lane in[CT_TILE_INS];
+  enum ct_keep keep;
+  uint32_t tensor;           /* 0: it is not stored */
+  uint32_t words, row_words; /* of an index unit's inputs, of a plane's rows */
+  uint32_t in_ring, out_ring, row_ring;
+  struct ct_ref in_slot, out_slot;
+};
+
+int ct_conv_made_start(struct ct_conv_made *m, struct ct_vk *v, const struct ct_made *what,
+                       uint32_t rows, uint32_t cols);
+/* All that it takes: words, registers (those from `first` on). even: parts have an even number of
+ * tiles. */
+uint32_t ct_conv_made_words(const struct ct_conv_made *m);
+unsigned ct_conv_made_regs(const struct ct_conv_made *m);
+void ct_conv_made_rings(struct ct_conv_made *m, unsigned first, bool even);
+void ct_conv_made_plane(struct ct_conv_made *m, uint32_t plane);
+/* Its groups, from tile `group` of the plane on; then some of its tiles, which have so many in
+ * front of them: all parts of a unit have as many. They are stored behind all that reads them, by a
+ * queue that knows that to be over. */
+void ct_conv_made_unit(struct ct_conv_made *m, uint32_t plane, uint32_t group);
+void ct_conv_made_tiles(struct ct_conv_made *m, uint32_t tile, uint32_t tiles);
+void ct_conv_made_store(struct ct_conv_made *m, struct ct_ref to, uint32_t tile, uint32_t tiles);
+/* Where a tile of the unit is, in that part; whether it is that matrix. */
+struct ct_ref ct_conv_made_at(const struct ct_conv_made *m, uint32_t part, uint32_t tile);
+bool ct_conv_made_is(const struct ct_conv_made *m, const struct ct_mat *mat);
 
 struct ct_conv_drain {
   unsigned first;
@@ -89,8 +124,10 @@ struct ct_conv_drain {
   struct ct_conv_lane in[CT_TILE_INS], out[CT_TILE_OUTS][CT_KEEPS];
   uint32_t in_words, out_words, row_words; /* of a tile, of a plane's rows */
   uint32_t in_ring, out_ring, row_ring, tiles;
-  /* Groups are stored when all tiles of an index unit are there: a slot of results has those of
-   * several blocks, which a plane has one behind the other from an index unit's first on. */
+  struct ct_conv_made made;
+  /* Groups are stored when all tiles of an index unit are there, and read a unit at a time: a slot
+   * of results has those of several blocks, which a plane has one behind the other from an index
+   * unit's first on. */
   bool groups;
   uint32_t done; /* tiles in the slot */
   struct ct_ref out_slot;
@@ -99,7 +136,7 @@ struct ct_conv_drain {
 /* product: value 0 is in ACC; else in a band of FP32 tiles in the scratchpad. Registers from
  * d->first on. */
 int ct_conv_drain_start(struct ct_conv_drain *d, struct ct_vk *v, const struct ct_tilewise *k,
-                        uint32_t rows, uint32_t cols, bool product);
+                        const struct ct_made *made, uint32_t rows, uint32_t cols, bool product);
 /* For blocks of so many row tiles, and those that are left over of so many. Whoever takes several
  * neighbours of a ring takes always as many, so what is left over has rings of its own. */
 uint32_t ct_conv_drain_words(const struct ct_conv_drain *d, uint32_t tiles, uint32_t slots);

@@ -32,6 +32,9 @@ static void place_in(struct ct_conv_drain *d, unsigned i, bool row) {
   uint32_t *words = row ? &d->row_words : &d->in_words;
   if (i == 0) return; /* the band */
   ct_vk_keep(&d->k->in[i].mat, &in->keep);
+  in->made = !row && ct_conv_made_is(&d->made, &d->k->in[i].mat);
+  if (in->made) in->keep = d->made.keep;
+  if (in->made) return;
   in->tensor = ct_vk_tensor(d->v, &d->k->in[i].mat, in->keep, false);
   in->at = *words;
   *words += row ? ct_vk_row_words(in->keep) : ct_vk_words(in->keep);
@@ -50,7 +53,7 @@ static void place_out(struct ct_conv_drain *d, const struct ct_mat *m, enum ct_k
 }
 
 int ct_conv_drain_start(struct ct_conv_drain *d, struct ct_vk *v, const struct ct_tilewise *k,
-                        uint32_t rows, uint32_t cols, bool product) {
+                        const struct ct_made *made, uint32_t rows, uint32_t cols, bool product) {
   *d = (struct ct_conv_drain){.first = d->first, .v = v, .own = *k, .k = k};
   if (!product) {
     d->own.in[0] = (struct ct_tile_in){.spread = CT_SPREAD_NONE};
@@ -58,7 +61,9 @@ int ct_conv_drain_start(struct ct_conv_drain *d, struct ct_vk *v, const struct c
   }
   int err = ct_tile_plan(&d->plan, d->k, product, ct_room_numbers(v->room), v->why);
   if (!err) err = check(d, rows, cols);
+  if (!err) err = ct_conv_made_start(&d->made, v, made, rows, cols);
   if (err) return err;
+  d->groups = made;
   for (unsigned i = 0; i < d->plan.loads; ++i)
     place_in(d, d->plan.load[i], false);
   for (unsigned i = 0; i < d->plan.row_loads; ++i)
@@ -75,7 +80,7 @@ uint32_t ct_conv_drain_unit(const struct ct_conv_drain *d, uint32_t tiles) {
 
 uint32_t ct_conv_drain_words(const struct ct_conv_drain *d, uint32_t tiles, uint32_t slots) {
   return (d->in_words * tiles + d->out_words * ct_conv_drain_unit(d, tiles)) * slots +
-         d->row_words * ROW_SLOTS;
+         d->row_words * ROW_SLOTS + ct_conv_made_words(&d->made);
 }
 
 /* Whether there are registers for all tiles of a block at once. */
@@ -94,10 +99,16 @@ void ct_conv_drain_rings(struct ct_conv_drain *d, uint32_t tiles, uint32_t rest,
   const uint32_t own =
       d->together && rest ? ct_reg_ring(l, "results that are left over", first, rest) : 0;
   if (own) first += rest;
-  ct_tile_take(l, &d->plan, first, d->together ? tiles - 1 : 0, slots, &d->regs);
+  const unsigned made = ct_conv_made_regs(&d->made);
+  const unsigned twice = 2 * (d->plan.loads + d->plan.stores) + d->plan.temps + d->plan.row_loads;
+  const unsigned sets = made && first + twice + 1 + made > CT_TILE ? 1 : slots;
+  ct_tile_take(l, &d->plan, first, d->together ? tiles - 1 : 0, sets, &d->regs);
   const unsigned rows = 2 * d->plan.row_loads; /* a plane's, while those of the last are in use */
-  if (rows && !ct_lower_error(l) && d->regs.end + rows < CT_TILE)
+  if (rows && !ct_lower_error(l) && d->regs.end + rows + made < CT_TILE) {
     d->regs.row_load = ct_reg_ring(l, "rows", d->regs.end, rows);
+    d->regs.end += rows;
+  }
+  ct_conv_made_rings(&d->made, d->regs.end, tiles % 2 == 0);
   d->rest_regs = d->regs;
   if (own) d->rest_regs.out = own;
   if (d->row_words) d->row_ring = ct_spm_ring(l, "rows", d->row_words, ROW_SLOTS);
@@ -129,6 +140,7 @@ void ct_conv_drain_plane(struct ct_conv_drain *d, uint32_t plane) {
     }
   }
   ct_tile_rows(l, &d->run);
+  ct_conv_made_plane(&d->made, plane);
 }
 
 /* ---- A block ---- */
@@ -156,7 +168,7 @@ static void load_block(struct ct_conv_drain *d, struct block *b) {
   b->in = ct_next(l, d->in_ring);
   for (unsigned i = 0; i < d->plan.loads; ++i) {
     const unsigned v = d->plan.load[i];
-    if (v == 0) continue;
+    if (v == 0 || d->in[v].made) continue;
     const uint32_t p = d->k->in[v].spread == CT_SPREAD_COLS ? 0 : b->plane;
     ct_vk_ld(d->v, d->in[v].keep, ct_tiles_of(l, d->in[v].tensor, p, 1, b->group, b->tiles),
              ct_behind(b->in, d->tiles * d->in[v].at), b->tiles);
@@ -169,9 +181,11 @@ static void load_tile(struct ct_conv_drain *d, const struct block *b, uint32_t t
     const unsigned v = d->plan.load[i];
     const struct ct_conv_lane *in = &d->in[v];
     const uint32_t at = d->tiles * in->at + t * ct_vk_words(in->keep);
+    const struct ct_ref from = in->made ? ct_conv_made_at(&d->made, d->done / d->tiles, d->done + t)
+                                        : ct_behind(v ? b->in : b->acc, at);
     d->run.value[v] = ct_next(l, d->regs.load);
     ct_vl(l, &(struct ct_vmove){.reg = d->run.value[v],
-                                .spm = ct_behind(v ? b->in : b->acc, at),
+                                .spm = from,
                                 .mode = ct_vk_vl_mode(in->keep),
                                 .rows = v ? CT_TILE : d->run.rows});
   }
@@ -236,12 +250,17 @@ void ct_conv_drain_block(struct ct_conv_drain *d, struct ct_ref acc, uint32_t pl
   struct block b = {.acc = acc, .plane = plane, .group = group, .tiles = ct_tiles(rows)};
   const uint32_t whole = rows / CT_TILE, step = d->together && whole ? whole : 1;
   d->run.regs = b.tiles == d->tiles ? &d->regs : &d->rest_regs;
+  if (d->done == 0) ct_conv_made_unit(&d->made, plane, group);
   load_block(d, &b);
   if (d->done == 0) d->out_slot = ct_next(d->v->l, d->out_ring);
+  ct_conv_made_tiles(&d->made, d->done, b.tiles);
   for (uint32_t t = 0; t < whole; t += step)
     some_tiles(d, &b, t, step, CT_TILE);
   if (rows % CT_TILE) some_tiles(d, &b, whole, 1, rows % CT_TILE);
   store_block(d, &b);
+  if (d->made.tensor)
+    ct_conv_made_store(&d->made, ct_tiles_of(d->v->l, d->made.tensor, plane, 1, group, b.tiles),
+                       d->done, b.tiles);
   d->done = d->groups ? (d->done + b.tiles) % CT_GROUPS_TILES : 0;
   if (d->groups && d->done == 0) store_groups(d, &b);
 }
