@@ -78,9 +78,15 @@ uint32_t ct_conv_drain_unit(const struct ct_conv_drain *d, uint32_t tiles) {
   return d->groups ? CT_GROUPS_TILES : tiles;
 }
 
+/* Tiles of a slot of inputs. */
+static uint32_t ins_of(const struct ct_conv_drain *d, uint32_t tiles) {
+  return d->made.what ? CT_GROUPS_TILES : tiles;
+}
+
 uint32_t ct_conv_drain_words(const struct ct_conv_drain *d, uint32_t tiles, uint32_t slots) {
-  return (d->in_words * tiles + d->out_words * ct_conv_drain_unit(d, tiles)) * slots +
-         d->row_words * ROW_SLOTS + ct_conv_made_words(&d->made);
+  const uint32_t in = d->in_words * ins_of(d, tiles) * (d->made.what ? CT_CONV_AHEAD : slots);
+  return in + d->out_words * ct_conv_drain_unit(d, tiles) * slots + d->row_words * ROW_SLOTS +
+         ct_conv_made_words(&d->made);
 }
 
 /* Whether there are registers for all tiles of a block at once. */
@@ -108,11 +114,13 @@ void ct_conv_drain_rings(struct ct_conv_drain *d, uint32_t tiles, uint32_t rest,
     d->regs.row_load = ct_reg_ring(l, "rows", d->regs.end, rows);
     d->regs.end += rows;
   }
-  ct_conv_made_rings(&d->made, d->regs.end, tiles % 2 == 0);
+  ct_conv_made_rings(&d->made, d->regs.end, tiles % 2 == 0, d->ahead);
   d->rest_regs = d->regs;
   if (own) d->rest_regs.out = own;
   if (d->row_words) d->row_ring = ct_spm_ring(l, "rows", d->row_words, ROW_SLOTS);
-  if (d->in_words) d->in_ring = ct_spm_ring(l, "in", d->in_words * tiles, slots);
+  d->ins = ins_of(d, tiles);
+  if (d->in_words)
+    d->in_ring = ct_spm_ring(l, "in", d->in_words * d->ins, d->ahead ? CT_CONV_AHEAD : slots);
   d->out_ring = ct_spm_ring(l, "out", d->out_words * ct_conv_drain_unit(d, tiles), slots);
 }
 
@@ -140,13 +148,13 @@ void ct_conv_drain_plane(struct ct_conv_drain *d, uint32_t plane) {
     }
   }
   ct_tile_rows(l, &d->run);
-  ct_conv_made_plane(&d->made, plane);
+  d->begins = true;
 }
 
 /* ---- A block ---- */
 
 struct block {
-  struct ct_ref acc, in;
+  struct ct_ref acc;
   uint32_t plane, group, tiles;
 };
 
@@ -162,17 +170,21 @@ static struct ct_ref result(const struct ct_conv_drain *d, const struct ct_conv_
   return ct_behind(slot, at + (d->done + t) * ct_vk_words(out->keep));
 }
 
-static void load_block(struct ct_conv_drain *d, struct block *b) {
+/* Tiles of a plane from one on: of a block, or of an index unit. */
+static struct ct_ref load_inputs(struct ct_conv_drain *d, uint32_t plane, uint32_t group,
+                                 uint32_t tiles) {
   struct ct_lower *l = d->v->l;
-  if (d->in_words == 0) return;
-  b->in = ct_next(l, d->in_ring);
+  struct ct_ref slot = {.space = 0};
+  if (d->in_words == 0) return slot;
+  slot = ct_next(l, d->in_ring);
   for (unsigned i = 0; i < d->plan.loads; ++i) {
     const unsigned v = d->plan.load[i];
     if (v == 0 || d->in[v].made) continue;
-    const uint32_t p = d->k->in[v].spread == CT_SPREAD_COLS ? 0 : b->plane;
-    ct_vk_ld(d->v, d->in[v].keep, ct_tiles_of(l, d->in[v].tensor, p, 1, b->group, b->tiles),
-             ct_behind(b->in, d->tiles * d->in[v].at), b->tiles);
+    const uint32_t p = d->k->in[v].spread == CT_SPREAD_COLS ? 0 : plane;
+    ct_vk_ld(d->v, d->in[v].keep, ct_tiles_of(l, d->in[v].tensor, p, 1, group, tiles),
+             ct_behind(slot, d->ins * d->in[v].at), tiles);
   }
+  return slot;
 }
 
 static void load_tile(struct ct_conv_drain *d, const struct block *b, uint32_t t) {
@@ -180,9 +192,11 @@ static void load_tile(struct ct_conv_drain *d, const struct block *b, uint32_t t
   for (unsigned i = 0; i < d->plan.loads; ++i) {
     const unsigned v = d->plan.load[i];
     const struct ct_conv_lane *in = &d->in[v];
-    const uint32_t at = d->tiles * in->at + t * ct_vk_words(in->keep);
-    const struct ct_ref from = in->made ? ct_conv_made_at(&d->made, d->done / d->tiles, d->done + t)
-                                        : ct_behind(v ? b->in : b->acc, at);
+    const uint32_t tile = (d->made.what ? d->done : 0) + t;
+    const uint32_t at = d->ins * in->at + tile * ct_vk_words(in->keep);
+    const struct ct_ref from =
+        in->made ? ct_conv_made_at(&d->made, d->done / d->tiles, d->done + t)
+                 : ct_behind(v ? d->in_slot : b->acc, v ? at : t * CT_F32_TILE_UNITS);
     d->run.value[v] = ct_next(l, d->regs.load);
     ct_vl(l, &(struct ct_vmove){.reg = d->run.value[v],
                                 .spm = from,
@@ -245,13 +259,32 @@ static void store_groups(struct ct_conv_drain *d, const struct block *b) {
     }
 }
 
+struct ct_conv_unit ct_conv_drain_load(struct ct_conv_drain *d, uint32_t plane, uint32_t group,
+                                       bool first) {
+  const struct ct_ref in = load_inputs(d, plane, group, CT_GROUPS_TILES);
+  struct ct_conv_unit unit = ct_conv_made_load(&d->made, plane, group, first);
+  unit.in = in;
+  return unit;
+}
+
+/* What its blocks read, and groups for what is made on the way. */
+static void begin_unit(struct ct_conv_drain *d, uint32_t plane, uint32_t group) {
+  struct ct_conv_unit own;
+  if (!d->unit) own = ct_conv_drain_load(d, plane, group, d->begins);
+  ct_conv_made_unit(&d->made, d->unit ? d->unit : &own);
+  d->in_slot = d->unit ? d->unit->in : own.in;
+  d->begins = false;
+}
+
 void ct_conv_drain_block(struct ct_conv_drain *d, struct ct_ref acc, uint32_t plane, uint32_t group,
                          uint32_t rows) {
   struct block b = {.acc = acc, .plane = plane, .group = group, .tiles = ct_tiles(rows)};
   const uint32_t whole = rows / CT_TILE, step = d->together && whole ? whole : 1;
   d->run.regs = b.tiles == d->tiles ? &d->regs : &d->rest_regs;
-  if (d->done == 0) ct_conv_made_unit(&d->made, plane, group);
-  load_block(d, &b);
+  if (!d->made.what)
+    d->in_slot = load_inputs(d, plane, group, b.tiles);
+  else if (d->done == 0)
+    begin_unit(d, plane, group);
   if (d->done == 0) d->out_slot = ct_next(d->v->l, d->out_ring);
   ct_conv_made_tiles(&d->made, d->done, b.tiles);
   for (uint32_t t = 0; t < whole; t += step)

@@ -77,7 +77,7 @@ int ct_conv_made_start(struct ct_conv_made *m, struct ct_vk *v, const struct ct_
 
 uint32_t ct_conv_made_words(const struct ct_conv_made *m) {
   if (!m->what) return 0;
-  return SLOTS * (m->words + m->row_words + (is_plain(m) ? 0 : UNIT_WORDS));
+  return CT_CONV_AHEAD * m->words + SLOTS * (m->row_words + (is_plain(m) ? 0 : UNIT_WORDS));
 }
 
 unsigned ct_conv_made_regs(const struct ct_conv_made *m) {
@@ -87,10 +87,10 @@ unsigned ct_conv_made_regs(const struct ct_conv_made *m) {
          tiles * (m->plan.loads + m->plan.stores);
 }
 
-void ct_conv_made_rings(struct ct_conv_made *m, unsigned first, bool even) {
+void ct_conv_made_rings(struct ct_conv_made *m, unsigned first, bool even, bool ahead) {
   struct ct_lower *l = m->v->l;
   if (!m->what) return;
-  m->in_ring = ct_spm_ring(l, "groups", m->words, SLOTS);
+  m->in_ring = ct_spm_ring(l, "groups", m->words, ahead ? CT_CONV_AHEAD : SLOTS);
   if (m->row_words) m->row_ring = ct_spm_ring(l, "rows for what is made", m->row_words, SLOTS);
   /* Stores go behind what VL reads, and know that it is through. */
   if (is_plain(m) && m->tensor) ct_ring_freed_by(l, m->in_ring, CT_Q_ST);
@@ -107,40 +107,51 @@ void ct_conv_made_rings(struct ct_conv_made *m, unsigned first, bool even) {
 
 /* ---- Commands ------------------------------------------------------------------------------ */
 
-void ct_conv_made_plane(struct ct_conv_made *m, uint32_t plane) {
-  if (!m->what || is_plain(m)) return;
+static void load_rows(struct ct_conv_made *m, uint32_t plane) {
+  struct ct_lower *l = m->v->l;
+  if (m->row_words == 0) return;
+  m->row_slot = ct_next(l, m->row_ring);
+  for (unsigned i = 0; i < m->plan.row_loads; ++i) {
+    const unsigned v = m->plan.row_load[i];
+    const uint32_t p = m->what->k.in[v].spread == CT_SPREAD_ALL ? 0 : plane;
+    ct_vk_ld_row(m->v, m->in[v].keep, ct_tile_of(l, m->in[v].tensor, p, 0),
+                 ct_behind(m->row_slot, m->in[v].at));
+  }
+}
+
+static void make_rows(struct ct_conv_made *m, uint32_t plane) {
   struct ct_lower *l = m->v->l;
   m->run.cols = ct_in_tile(m->what->k.cols, plane);
-  if (m->plan.row_loads) {
-    const struct ct_ref slot = ct_next(l, m->row_ring);
-    for (unsigned i = 0; i < m->plan.row_loads; ++i) {
-      const unsigned v = m->plan.row_load[i];
-      const uint32_t p = m->what->k.in[v].spread == CT_SPREAD_ALL ? 0 : plane;
-      ct_vk_ld_row(m->v, m->in[v].keep, ct_tile_of(l, m->in[v].tensor, p, 0),
-                   ct_behind(slot, m->in[v].at));
-    }
-    for (unsigned i = 0; i < m->plan.row_loads; ++i) {
-      const unsigned v = m->plan.row_load[i];
-      m->run.value[v] = ct_next(l, m->regs.row_load);
-      ct_vl(l, &(struct ct_vmove){.reg = m->run.value[v],
-                                  .spm = ct_behind(slot, m->in[v].at),
-                                  .mode = ct_vk_vl_mode(m->in[v].keep),
-                                  .rows = 1});
-    }
+  for (unsigned i = 0; i < m->plan.row_loads; ++i) {
+    const unsigned v = m->plan.row_load[i];
+    m->run.value[v] = ct_next(l, m->regs.row_load);
+    ct_vl(l, &(struct ct_vmove){.reg = m->run.value[v],
+                                .spm = ct_behind(m->row_slot, m->in[v].at),
+                                .mode = ct_vk_vl_mode(m->in[v].keep),
+                                .rows = 1});
   }
   ct_tile_rows(l, &m->run);
 }
 
-void ct_conv_made_unit(struct ct_conv_made *m, uint32_t plane, uint32_t group) {
+struct ct_conv_unit ct_conv_made_load(struct ct_conv_made *m, uint32_t plane, uint32_t group,
+                                      bool first) {
   struct ct_lower *l = m->v->l;
-  if (!m->what) return;
-  m->in_slot = ct_next(l, m->in_ring);
+  if (first && !is_plain(m)) load_rows(m, plane);
+  const struct ct_conv_unit unit = {
+      .plane = plane, .first = first, .groups = ct_next(l, m->in_ring), .rows = m->row_slot};
   for (unsigned i = 0; i < m->plan.loads; ++i) {
     const unsigned v = m->plan.load[i];
     ct_vk_ld_groups(m->v, ct_tile_of(l, m->in[v].index, plane, group / CT_GROUPS_TILES),
-                    ct_behind(m->in_slot, m->in[v].at), 1, m->what->k.in[v].mat.free);
+                    ct_behind(unit.groups, m->in[v].at), 1, m->what->k.in[v].mat.free);
   }
-  m->out_slot = is_plain(m) ? m->in_slot : ct_next(l, m->out_ring);
+  return unit;
+}
+
+void ct_conv_made_unit(struct ct_conv_made *m, const struct ct_conv_unit *unit) {
+  m->in_slot = unit->groups;
+  m->row_slot = unit->rows;
+  if (unit->first && !is_plain(m)) make_rows(m, unit->plane);
+  m->out_slot = is_plain(m) ? m->in_slot : ct_next(m->v->l, m->out_ring);
 }
 
 struct ct_ref ct_conv_made_at(const struct ct_conv_made *m, uint32_t part, uint32_t tile) {

@@ -302,7 +302,86 @@ static void period_pass(void *kernel, uint32_t pass) {
   some_rows(c, pass * rows, rows);
 }
 
+/* ---- Loads ahead --------------------------------------------------------------------------- */
+
+/* Where tiles are made on the way, a block has twice as many commands, so the next chunk's loads,
+ * which a loop has behind them, would be dispatched too late: they stand in front of the last index
+ * unit before. So nothing is a loop, unless it would be too long. */
+enum { MOST_AHEAD = 64 };
+
+/* An index unit of a plane of a chunk. */
+struct ahead {
+  uint32_t r0, rows, plane, first;
+  bool chunk; /* the first of its chunk */
+  struct ct_conv_span span;
+  struct ct_ref x;
+  struct ct_conv_unit unit;
+};
+
+static bool is_ahead(const struct ct_conv_rows *c) {
+  const uint32_t units = c->view.rows / (CT_GROUPS_TILES * CT_TILE);
+  return c->drain.made.what && c->unrolled == 0 && units * c->plan.planes <= MOST_AHEAD;
+}
+
+/* The chunk that begins with row r0. */
+static uint32_t rows_of_chunk(const struct ct_conv_rows *c, uint32_t r0) {
+  const uint32_t period = period_rows(c), step = period > c->plan.chunk ? period : c->plan.chunk;
+  return ct_min_u32(ct_min_u32(c->plan.chunk, step - r0 % step), c->view.rows - r0);
+}
+
+static void load_ahead(struct ct_conv_rows *c, struct ahead *a) {
+  if (a->chunk) {
+    c->r0 = a->r0;
+    a->span = ct_conv_span(&c->view, a->r0, a->rows, 0, c->view.ky);
+    load_x(c, &a->span, 0, c->cb);
+    a->x = c->x_slot;
+  }
+  a->unit = ct_conv_drain_load(&c->drain, c->part * c->nb + a->plane, a->first / CT_TILE,
+                               a->first == a->r0);
+}
+
+static bool next_ahead(const struct ct_conv_rows *c, struct ahead *a) {
+  a->chunk = false;
+  a->first += CT_GROUPS_TILES * CT_TILE;
+  if (a->first < a->r0 + a->rows) return true;
+  a->first = a->r0;
+  if (++a->plane < c->plane0 + c->planes) return true;
+  a->plane = c->plane0;
+  a->first = a->r0 += a->rows;
+  a->chunk = true;
+  a->rows = a->r0 < c->view.rows ? rows_of_chunk(c, a->r0) : 0;
+  return a->rows > 0;
+}
+
+static void work_ahead(struct ct_conv_rows *c, struct ahead *a) {
+  c->r0 = a->r0;
+  c->span = a->span;
+  c->x_slot = a->x;
+  c->plane = a->plane;
+  c->from = a->first;
+  c->drain.unit = &a->unit;
+  if (a->unit.first) ct_conv_drain_plane(&c->drain, a->unit.plane);
+  block_pass(c, 0);
+  ct_lower_cut(c->v.l);
+}
+
+static void rows_ahead(struct ct_conv_rows *c) {
+  struct ahead now, next = {.plane = c->plane0, .rows = rows_of_chunk(c, 0), .chunk = true};
+  bool more = true;
+  load_ahead(c, &next);
+  while (more && !ct_lower_error(c->v.l)) {
+    now = next;
+    more = next_ahead(c, &next);
+    if (more) load_ahead(c, &next);
+    work_ahead(c, &now);
+  }
+}
+
 static void all_rows(struct ct_conv_rows *c) {
+  if (c->drain.ahead) {
+    rows_ahead(c);
+    return;
+  }
   const uint32_t period = period_rows(c), rows = period > c->plan.chunk ? period : c->plan.chunk;
   const uint32_t whole = c->view.rows / rows;
   repeat(c, CHUNKS, whole, period_pass);
@@ -328,6 +407,7 @@ static void take_rings(struct ct_conv_rows *c) {
   const struct ct_conv_plan *p = &c->plan;
   const uint32_t blocks = p->whole ? c->cb : c->cut.blocks;
   const uint32_t w = CT_TILE * (p->stay ? c->k * p->planes : p->steps);
+  c->drain.ahead = is_ahead(c);
   ct_conv_drain_rings(&c->drain, p->tiles, p->rest, p->out_slots);
   c->x_ring = ct_spm_ring(l, "pixels", plane_words(c) * blocks, p->x_slots);
   c->w_ring = ct_spm_ring(l, "weights", w, p->w_slots);
