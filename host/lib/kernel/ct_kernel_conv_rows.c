@@ -320,7 +320,8 @@ struct ahead {
 
 static bool is_ahead(const struct ct_conv_rows *c) {
   const uint32_t units = c->view.rows / (CT_GROUPS_TILES * CT_TILE);
-  return c->drain.made.what && c->unrolled == 0 && units * c->plan.planes <= MOST_AHEAD;
+  return c->drain.made.what && c->unrolled == 0 && c->plan.x_slots > 1 &&
+         units * c->plan.planes <= MOST_AHEAD;
 }
 
 /* The chunk that begins with row r0. */
