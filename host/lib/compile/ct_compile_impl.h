@@ -397,6 +397,8 @@ void ct_compile_programs(struct ct_compiler *c);
 
 /* ct_compile_joins.c: what can be made again on the way, when orders and lives are known. */
 void ct_compile_made(struct ct_compiler *c);
+/* Whether it makes something that is packed. */
+bool ct_packs(const struct ct_compiler *c, const struct ct_net_step *s);
 /* What a step may do for others, it does; or not. Returns whether it does anything. */
 bool ct_join(struct ct_compiler *c, const struct ct_net_step *s, bool joins);
 /* A step that another one does has no program: that one's stage has its bytes. */

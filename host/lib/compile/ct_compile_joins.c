@@ -96,18 +96,37 @@ void ct_compile_made(struct ct_compiler *c) {
 
 /* ---- When kernels are made ----------------------------------------------------------------- */
 
+/* What packs a value that the step makes as operation i, or (i: the number of these) as a product;
+ * NULL. */
+static struct ct_net_step *packing(const struct ct_compiler *c, const struct ct_net_step *s,
+                                   unsigned i) {
+  const int value = i < s->tile.ops ? s->of[i] : s->y;
+  const struct ct_val *v = value == CT_NO_VALUE ? NULL : &c->value[value];
+  const bool makes = v && v->packed != CT_NO_VALUE && &c->step[v->step] == s;
+  return makes ? &c->step[v->packed] : NULL;
+}
+
+static bool stores_groups(const struct ct_net_step *s) {
+  return s->kind == CT_STEP_TILES || s->kind == CT_STEP_CONV;
+}
+
+bool ct_packs(const struct ct_compiler *c, const struct ct_net_step *s) {
+  bool packs = false;
+  for (unsigned i = 0; stores_groups(s) && i <= s->tile.ops; ++i)
+    packs = packs || packing(c, s, i);
+  return packs;
+}
+
 /* Groups are stored if there is an argument for their bound that no region has. */
 static bool join_packing(struct ct_compiler *c, const struct ct_net_step *s, bool joins) {
   struct ct_stage *stage = &c->out->stage[s->order];
   stage->stores = 0;
-  if (s->kind != CT_STEP_TILES && s->kind != CT_STEP_CONV) return false;
-  for (unsigned i = 0; i <= s->tile.ops; ++i) {
-    const int value = i < s->tile.ops ? s->of[i] : s->y;
-    const struct ct_val *v = value == CT_NO_VALUE ? NULL : &c->value[value];
-    if (!v || v->packed == CT_NO_VALUE || &c->step[v->step] != s) continue;
-    struct ct_net_step *pack = &c->step[v->packed];
+  for (unsigned i = 0; stores_groups(s) && i <= s->tile.ops; ++i) {
+    struct ct_net_step *pack = packing(c, s, i);
     const unsigned reg = CT_ARG_FIRST + (unsigned)c->out->externals + stage->stores;
-    pack->joined = joins && ct_reads_groups(v->rows) && reg < CT_ARG_FIRST + CT_EXTERNALS;
+    if (!pack) continue;
+    pack->joined =
+        joins && ct_reads_groups(c->value[pack->x].rows) && reg < CT_ARG_FIRST + CT_EXTERNALS;
     pack->bound_reg = reg;
     if (pack->joined) stage->store[stage->stores++] = (struct ct_stores){pack->kept - 1, reg};
   }

@@ -28,7 +28,10 @@ static unsigned number_of(const struct ct_net_step *s, unsigned operand) {
 static void add_out(struct ct_compiler *c, const struct ct_net_step *s, struct ct_tilewise *t,
                     int value) {
   const struct ct_val *v = &c->value[value];
-  if (!v->keep[CT_KEEP_F32].reg && !v->keep[CT_KEEP_ROWS].reg && !v->keep[CT_KEEP_SQUARE].reg)
+  const struct ct_net_step *pack = v->packed == CT_NO_VALUE ? NULL : &c->step[v->packed];
+  const bool packs = pack && pack->joined;
+  if (!packs && !v->keep[CT_KEEP_F32].reg && !v->keep[CT_KEEP_ROWS].reg &&
+      !v->keep[CT_KEEP_SQUARE].reg)
     return;
   if (t->outs == CT_TILE_OUTS) {
     ct_compile_fail(c, CT_ERR_INTERNAL, "a tile program of too many results");
@@ -36,8 +39,7 @@ static void add_out(struct ct_compiler *c, const struct ct_net_step *s, struct c
   }
   struct ct_tile_out *out = &t->out[t->outs++];
   *out = (struct ct_tile_out){mat(c, value), number_of(s, v->part)};
-  const struct ct_net_step *pack = v->packed == CT_NO_VALUE ? NULL : &c->step[v->packed];
-  if (!pack || !pack->joined) return;
+  if (!packs) return;
   out->mat.groups = c->value[pack->y].keep[CT_KEEP_F32];
   out->mat.packed = pack->way;
   out->mat.bound_reg = pack->bound_reg;
@@ -309,7 +311,7 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   stage->looks = s->looks;
   stage->macs = ct_is_product(s->kind) ? ct_node_macs(c->g, s->node) : 0;
   ct_step_uses(c, s, count_bytes);
-  if (stage->written == 0) { /* nobody reads what it makes: it has no program */
+  if (stage->written == 0 && !ct_packs(c, s)) { /* nobody reads what it makes: it has no program */
     stage->read = stage->macs = 0;
     return;
   }
