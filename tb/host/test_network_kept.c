@@ -201,6 +201,59 @@ static void test_same_on_simulated_cores(void **state) {
   assert_true(kept > 5);
 }
 
+/* ---- On the way ---- */
+
+struct kernels {
+  unsigned packing, unpacking, made_again, storing; /* of their own; that store groups themselves */
+};
+
+static struct kernels kernels_of(const ct_network *net) {
+  struct kernels k = {0};
+  for (size_t i = 0; i < net->compiled.stages; ++i) {
+    const struct ct_stage *s = &net->compiled.stage[i];
+    const bool packs = strcmp(s->op, "compressing") == 0;
+    if (net->part[i].programs.count == 0) continue;
+    k.packing += packs;
+    k.unpacking += strcmp(s->op, "decompressing") == 0;
+    k.made_again += s->backward && strcmp(s->op, "batch_norm_train") == 0;
+    k.storing += !packs && s->stores > 0;
+  }
+  return k;
+}
+
+static struct kernels kernels_with(uint32_t batch, bool masks) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  const struct ct_network_options options = {.masks = masks};
+  ct_device *dev;
+  ct_network *net;
+  struct bed b;
+  bed_make(&b);
+  assert_int_equal(ct_graph_builtin(b.g, "resnet8", batch, true), CT_OK);
+  assert_int_equal(ct_graph_optimise(b.g, ct_graph_find(b.g, "loss"), &how), CT_OK);
+  assert_true(ct_graph_keep(b.g, CT_ROLE_ACTIVATION, CT_FORMAT_COMPRESSED) >= 0);
+  assert_true(ct_graph_keep(b.g, CT_ROLE_GRADIENT, CT_FORMAT_HBFP8) >= 0);
+  bed_check(&b);
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  if (ct_network_create(dev, b.g, &options, &net)) fail_msg("%s", ct_last_error(dev));
+  const struct kernels k = kernels_of(net);
+  ct_network_free(net);
+  ct_close(dev);
+  bed_free(&b);
+  return k;
+}
+
+/* Whoever makes a map of whole index units stores its groups; what is made again is made where it
+ * is read first, but in front of a convolution with strides. Smaller maps have kernels for that. */
+static void test_on_the_way(void **state) {
+  (void)state;
+  struct kernels k = kernels_with(4, false);
+  assert_true(k.storing == 10 && k.packing == 1 && k.unpacking == 3 && k.made_again == 0);
+  k = kernels_with(4, true); /* seven masks, of which four are read where they are */
+  assert_true(k.storing == 16 && k.packing == 1);
+  k = kernels_with(1, false); /* the last maps are 8 x 8 */
+  assert_true(k.packing > 1 && k.storing > 0 && k.made_again > 0);
+}
+
 /* ---- What is lost ---- */
 
 enum { ROWS = 48, COLS = 32, CLASSES = 10, LOST = 2 };
@@ -1089,6 +1142,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
                                      cmocka_unit_test(test_state_that_changes_at_once),
                                      cmocka_unit_test(test_same_on_simulated_cores),
+                                     cmocka_unit_test(test_on_the_way),
                                      cmocka_unit_test(test_rounded_as_said),
                                      cmocka_unit_test(test_masks),
                                      cmocka_unit_test(test_room_for_masks),
