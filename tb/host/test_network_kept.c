@@ -171,10 +171,12 @@ static void test_state_that_changes_at_once(void **state) {
   bed_free(&b);
 }
 
-/* Whatever is lost, the simulated cores lose the same, and need the same pages. */
+/* Whatever is lost, the simulated cores lose the same, and each needs the pages of its emulator:
+ * with another window kernels may store groups in another order. */
 static void test_same_on_simulated_cores(void **state) {
   (void)state;
-  static const char *const uris[] = {"sim:stall=25", "sim:core=16x8,stall=25"};
+  static const char *const uris[][2] = {{"emu:", "sim:stall=25"},
+                                        {"emu:core=16x8", "sim:core=16x8,stall=25"}};
   const struct net_shape shape = {
       .training = true, .most_layers = 4, .most_channels = 33, .most_size = 8, .most_images = 4};
   ct_rng rng = ct_rng_make(32);
@@ -188,10 +190,11 @@ static void test_same_on_simulated_cores(void **state) {
     b.masks = i % 2;
     const struct outcome want = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, seed, bound);
     for (size_t u = 0; u < sizeof uris / sizeof *uris; ++u) {
-      const struct outcome got = two_steps(&b, uris[u], CT_FORMAT_COMPRESSED, seed, bound);
+      const struct outcome own = two_steps(&b, uris[u][0], CT_FORMAT_COMPRESSED, seed, bound);
+      const struct outcome got = two_steps(&b, uris[u][1], CT_FORMAT_COMPRESSED, seed, bound);
       if (got.digest &&
-          (got.digest != want.digest || got.stored != want.stored || got.pages != want.pages))
-        fail_msg("%s differs, K = %u: %s", uris[u], (unsigned)bound,
+          (got.digest != want.digest || got.stored != want.stored || got.pages != own.pages))
+        fail_msg("%s differs, K = %u: %s", uris[u][1], (unsigned)bound,
                  net_text(&b, text, sizeof text));
       kept += got.kept;
     }

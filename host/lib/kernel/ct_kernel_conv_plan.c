@@ -105,9 +105,9 @@ static void try_steps(const struct ct_conv_rows *c, struct ct_conv_plan p, struc
 
 /* Whether chunks have whole index units, of whole blocks. */
 static bool whole_units(const struct ct_conv_rows *c, const struct ct_conv_plan *p) {
-  const uint64_t period = (uint64_t)ct_conv_period(&c->view) * (uint32_t)(c->view.nx * c->view.ny);
+  const uint32_t period = ct_conv_period(&c->view) * (uint32_t)(c->view.nx * c->view.ny);
   return CT_GROUPS_TILES % p->tiles == 0 && ct_reads_groups(p->chunk) &&
-         (period <= p->chunk || period % (CT_GROUPS_TILES * CT_TILE) == 0);
+         (period <= p->chunk || ct_reads_groups(period));
 }
 
 static void try_planes(const struct ct_conv_rows *c, struct ct_conv_plan p, struct best *b) {
