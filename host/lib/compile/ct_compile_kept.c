@@ -444,7 +444,7 @@ static bool is_packed_alone(const struct ct_compiler *c, int value, const struct
   size_t outside = 0;
   for (size_t i = 0; i < c->values; ++i)
     outside += c->value[i].place == CT_VALUE_EXTERNAL;
-  uint64_t words = CT_GROUPS_TILES * CT_TILE;
+  uint64_t words = (uint64_t)CT_GROUPS_TILES * CT_TILE;
   for (unsigned i = 0; i < s->tile.ins; ++i)
     words += words_of(c, s->in[i], false);
   return s->kind == CT_STEP_TILES && r->front == s->order && ct_reads_groups(v->rows) &&
