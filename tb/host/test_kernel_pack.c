@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records to compressed groups and back: what comes back is what the codec says, whatever size and
  * window, and no page is left in use. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -263,6 +264,307 @@ static void groups_are_read(void **state) {
   kb_close(&a.bed);
 }
 
+/* ---- Groups that other kernels store ---- */
+
+static void check_rounded(const struct kbed *b, const struct ct_mat *records,
+                          const struct ct_mat *got, enum ct_keep keep, uint8_t bound) {
+  for (uint32_t t = 0; t < ct_tiles(got->rows) * ct_tiles(got->cols); ++t) {
+    struct ct_act_block want[CT_ACT_BLOCKS];
+    uint8_t record[CT_ACT_TILE_BYTES];
+    ct_act_from_record(want, bytes_of(b, records, keep) + (size_t)272 * t);
+    for (unsigned i = 0; i < CT_ACT_BLOCKS; ++i)
+      ct_act_round(&want[i], bound);
+    ct_act_to_record(want, record);
+    if (memcmp(record, bytes_of(b, got, keep) + (size_t)272 * t, sizeof record) != 0)
+      fail_msg("%u x %u: tile %u of what was in groups differs", got->rows, got->cols, t);
+  }
+}
+
+/* Of what such a kernel has stored: what the codec makes of the same in records. Pages are given
+ * back. */
+static void check_stored(struct kbed *b, const struct ct_mat *records, const struct ct_mat *stored,
+                         uint8_t bound) {
+  const enum ct_keep keep = stored->packed;
+  const struct ct_mat y = kb_mat(b, stored->rows, stored->cols, 1u << keep, true);
+  const struct ct_pack k = {
+      .mat = y, .index = stored->groups, .back = true, .free = true, .n1_reg = KB_NUMBER};
+  run(b, &k, 4096);
+  check_rounded(b, records, &y, keep, bound);
+}
+
+/* An output in records, for comparison; and one that is stored as groups, besides other ways or in
+ * no other. */
+struct stored {
+  struct ct_mat records, groups;
+  uint8_t bound;
+};
+
+static struct stored draw_stored(struct kbed *b, uint32_t rows, uint32_t cols) {
+  const enum ct_keep keep = ct_rng_percent(&b->rng, 50) ? CT_KEEP_ROWS : CT_KEEP_SQUARE;
+  struct stored s = {.records = kb_mat(b, rows, cols, 1u << keep, true),
+                     .groups = kb_mat(b, rows, cols, (unsigned)ct_rng_below(&b->rng, 8), true)};
+  s.groups.packed = keep;
+  s.groups.groups = draw_index(b, ct_pack_units(rows, cols));
+  s.groups.bound_reg = KB_NUMBER;
+  s.bound = ct_rng_percent(&b->rng, 40) ? 0 : (uint8_t)(126 + ct_rng_below(&b->rng, 8));
+  b->number[0] = (uint32_t)s.bound << 4;
+  return s;
+}
+
+static void same_ways(const struct kbed *b, const struct stored *s) {
+  const enum ct_keep keep = s->groups.packed;
+  const size_t bytes = (size_t)272 * ct_tiles(s->records.rows) * ct_tiles(s->records.cols);
+  if (s->groups.keep[keep].reg)
+    assert_memory_equal(bytes_of(b, &s->records, keep), bytes_of(b, &s->groups, keep), bytes);
+}
+
+/* x times others; two of its results are groups. */
+static void tiles_stored(struct kbed *b) {
+  const uint32_t units = 1 + ct_rng_below(&b->rng, 4), rows = CT_GROUPS_TILES * CT_TILE * units,
+                 cols = 1 + ct_rng_below(&b->rng, MOST_COLS);
+  kb_clear(b);
+  struct ct_tilewise k = {.rows = rows, .cols = cols, .ins = 2, .ops = 2, .outs = 2};
+  struct stored s[2];
+  for (unsigned i = 0; i < 2; ++i) {
+    s[i] = draw_stored(b, rows, cols);
+    k.in[i] = (struct ct_tile_in){.mat = numbers(b, rows, cols), .spread = CT_SPREAD_NONE};
+    k.out[i] = (struct ct_tile_out){.value = 2 + i, .mat = s[i].records};
+  }
+  if (ct_rng_percent(&b->rng, 50))
+    k.in[1] = (struct ct_tile_in){.mat = numbers(b, 1, cols), .spread = CT_SPREAD_ROWS};
+  k.op[0] = (struct ct_tile_op){.fn = CT_TILE_MUL, .a = 0, .b = 1};
+  k.op[1] = (struct ct_tile_op){.fn = CT_TILE_RELU, .a = 2};
+  if (ct_rng_percent(&b->rng, 50)) { /* a chain, of which two tiles go together */
+    k.out[0] = k.out[1];
+    s[0] = s[1];
+    k.outs = 1;
+  }
+  tiles_run(b, &k, 8192);
+  for (unsigned i = 0; i < k.outs; ++i)
+    k.out[i].mat = s[i].groups;
+  tiles_run(b, &k, 8192);
+  for (unsigned i = 0; i < k.outs; ++i)
+    same_ways(b, &s[i]);
+  b->number[0] = (uint32_t)s[1].bound << 4;
+  for (unsigned i = 0; i < k.outs; ++i)
+    check_stored(b, &s[i].records, &s[i].groups, s[1].bound);
+  assert_in_range(reg(b, CT_CREG_ARENA_HELD), 0, 1);
+}
+
+static bool conv_run(struct kbed *b, const struct ct_conv *k, uint32_t window) {
+  struct ct_codes codes;
+  char why[256] = "";
+  const struct ct_room room = kb_room(window);
+  const int err = ct_kernel_conv(k, &room, &codes, &(struct ct_why){why, sizeof why});
+  if (err == CT_ERR_NO_SPACE) return false;
+  if (err) fail_msg("%s", why);
+  kb_run(b, &codes, window);
+  return true;
+}
+
+static struct ct_mat drawn_records(struct kbed *b, uint32_t rows, uint32_t cols,
+                                   enum ct_keep keep) {
+  const struct ct_mat m = kb_mat(b, rows, cols, 1u << keep, false);
+  uint32_t *x = calloc((size_t)rows * cols, sizeof *x);
+  assert_non_null(x);
+  for (size_t i = 0; i < (size_t)rows * cols; ++i)
+    x[i] = kb_bits((float)ct_rng_below(&b->rng, 127) / 64 - 1);
+  kb_put(b, &m, x);
+  free(x);
+  return m;
+}
+
+/* Returns whether it had enough room for groups. */
+static bool conv_stored(struct kbed *b, uint32_t window) {
+  static const uint32_t sizes[][3] = {{1, 16, 16}, {4, 8, 8}, {3, 16, 32}, {2, 32, 8}, {16, 4, 4}};
+  const uint32_t *size = sizes[ct_rng_below(&b->rng, 5)], kernel = 1 + 2 * ct_rng_below(&b->rng, 2),
+                 stride = 1 + ct_rng_below(&b->rng, 2);
+  const uint32_t in = 1 + ct_rng_below(&b->rng, 20), out = 1 + ct_rng_below(&b->rng, 40);
+  const uint32_t rows = size[0] * size[1] * size[2], pad = kernel / 2;
+  struct ct_tilewise after = {.rows = rows, .cols = out, .ins = 2, .ops = 1, .outs = 1};
+  struct ct_conv k = {.after = &after,
+                      .shape = {.images = size[0],
+                                .h = size[1] * stride,
+                                .w = size[2] * stride,
+                                .oh = size[1],
+                                .ow = size[2],
+                                .ky = kernel,
+                                .kx = kernel,
+                                .sy = stride,
+                                .sx = stride,
+                                .dy = 1,
+                                .dx = 1,
+                                .groups = 1,
+                                .top = (int32_t)pad,
+                                .left = (int32_t)pad}};
+  kb_clear(b);
+  const struct stored s = draw_stored(b, rows, out);
+  k.x = drawn_records(b, rows * stride * stride, in, CT_KEEP_ROWS);
+  k.weights = drawn_records(b, kernel * kernel * ct_tiles(in) * CT_TILE, out, CT_KEEP_SQUARE);
+  k.y = (struct ct_mat){.rows = rows, .cols = out};
+  const bool row = ct_rng_percent(&b->rng, 50); /* else a chain does without loads */
+  after.in[1] = (struct ct_tile_in){.mat = numbers(b, row ? 1 : rows, out),
+                                    .spread = row ? CT_SPREAD_ROWS : CT_SPREAD_NONE};
+  after.op[0] = (struct ct_tile_op){.fn = CT_TILE_ADD, .a = 0, .b = 1};
+  after.out[0] = (struct ct_tile_out){.value = 2, .mat = s.records};
+  if (!conv_run(b, &k, 8192)) fail_msg("no room for a small convolution");
+  after.out[0].mat = s.groups;
+  if (!conv_run(b, &k, window)) return false;
+  same_ways(b, &s);
+  check_stored(b, &s.records, &s.groups, s.bound);
+  assert_in_range(reg(b, CT_CREG_ARENA_HELD), 0, 1);
+  return true;
+}
+
+static void groups_are_stored(void **state) {
+  (void)state;
+  static const uint32_t windows[] = {1200, 3000, 8192};
+  unsigned fit = 0;
+  struct arena a;
+  open_arena(&a, "emu:");
+  for (unsigned round = 0; round < 60; ++round) {
+    tiles_stored(&a.bed);
+    fit += conv_stored(&a.bed, windows[round % 3]);
+  }
+  assert_in_range(fit, 30, 59); /* a small window is no place for an index unit */
+  kb_close(&a.bed);
+}
+
+/* ---- Groups that are read, or of which more is made, on the way ---- */
+
+static bool gradient_run(struct kbed *b, const struct ct_conv *k, uint32_t window) {
+  struct ct_codes codes;
+  char why[256] = "";
+  const struct ct_room room = kb_room(window);
+  const int err = ct_kernel_conv_input(k, &room, &codes, &(struct ct_why){why, sizeof why});
+  if (err == CT_ERR_NO_SPACE) return false;
+  if (err)
+    fail_msg("%s (%u images, %u to %u channels, kernel %u, window %u)", why, k->shape.images,
+             k->y.cols, k->x.cols, k->shape.ky, window);
+  kb_run(b, &codes, window);
+  return true;
+}
+
+static void same_bytes(const struct kbed *b, const struct ct_mat *x, const struct ct_mat *y,
+                       const char *what) {
+  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+    const size_t units = (size_t)ct_mat_units(x->rows, x->cols, (enum ct_keep)keep);
+    if (x->keep[keep].reg && memcmp(bytes_of(b, x, (enum ct_keep)keep),
+                                    bytes_of(b, y, (enum ct_keep)keep), 16 * units) != 0)
+      fail_msg("%s of %u x %u differs from what two kernels make", what, x->rows, x->cols);
+  }
+}
+
+/* What is in the groups, or a tile program of it: a chain, or not. */
+static struct ct_tilewise draw_made(struct kbed *b, const struct grouped *g) {
+  struct ct_tilewise k = {.rows = g->x.rows, .cols = g->x.cols, .ins = 1, .outs = 1};
+  const unsigned kind = (unsigned)ct_rng_below(&b->rng, 3);
+  k.in[0] = (struct ct_tile_in){.mat = g->x, .spread = CT_SPREAD_NONE};
+  if (kind == 0) return k;
+  k.ins = 2;
+  k.ops = 2;
+  k.in[1] = (struct ct_tile_in){.mat = g->less, .spread = CT_SPREAD_ROWS};
+  k.op[0] = (struct ct_tile_op){.fn = CT_TILE_MUL, .a = 0, .b = 1};
+  k.op[1] = (struct ct_tile_op){.fn = kind == 1 ? CT_TILE_RELU : CT_TILE_SELECT, .a = 2, .b = 0};
+  k.out[0].value = 3;
+  return k;
+}
+
+/* The gradient of a convolution's input, where `seen` is above 0, and another one added. */
+struct gradient {
+  struct ct_conv conv;
+  struct ct_tilewise after;
+};
+
+static void draw_gradient(struct kbed *b, const struct grouped *g, struct gradient *t) {
+  const uint32_t kernel = 1 + 2 * ct_rng_below(&b->rng, 2), out = 1 + ct_rng_below(&b->rng, 20);
+  const uint32_t images = g->x.rows / 256, size = 16;
+  t->after =
+      (struct ct_tilewise){.rows = g->x.rows, .cols = g->x.cols, .ins = 3, .ops = 1, .outs = 1};
+  t->after.op[0] = (struct ct_tile_op){.fn = CT_TILE_SELECT, .a = 0, .b = 1};
+  t->after.out[0].value = 3;
+  if (ct_rng_percent(&b->rng, 50)) {
+    t->after.in[2] = (struct ct_tile_in){.mat = g->other, .spread = CT_SPREAD_NONE};
+    t->after.op[1] = (struct ct_tile_op){.fn = CT_TILE_ADD, .a = 3, .b = 2};
+    t->after.ops = 2;
+    t->after.out[0].value = 4;
+  } else {
+    t->after.ins = 2;
+    t->after.out[0].value = 2;
+  }
+  for (unsigned i = 0; i < t->after.ops; ++i) /* values behind the inputs */
+    t->after.op[i].a = i ? t->after.ins : 0;
+  t->conv = (struct ct_conv){.after = &t->after,
+                             .shape = {.images = images,
+                                       .h = size,
+                                       .w = size,
+                                       .oh = size,
+                                       .ow = size,
+                                       .ky = kernel,
+                                       .kx = kernel,
+                                       .sy = 1,
+                                       .sx = 1,
+                                       .dy = 1,
+                                       .dx = 1,
+                                       .groups = 1,
+                                       .top = (int32_t)kernel / 2,
+                                       .left = (int32_t)kernel / 2}};
+  t->conv.x = (struct ct_mat){.rows = g->x.rows, .cols = g->x.cols};
+  t->conv.y = drawn_records(b, g->x.rows, out, CT_KEEP_SQUARE);
+  t->conv.weights =
+      drawn_records(b, kernel * kernel * ct_tiles(g->x.cols) * CT_TILE, out, CT_KEEP_SQUARE);
+}
+
+/* Returns how many windows had enough room. */
+static unsigned made_on_the_way(struct kbed *b) {
+  static const uint32_t windows[] = {2000, 6000, 16384};
+  const struct grouped g = draw_grouped(b);
+  const bool rows = ct_rng_percent(&b->rng, 50), stored = ct_rng_percent(&b->rng, 60);
+  struct ct_made made = {.k = draw_made(b, &g), .stored = stored};
+  struct ct_mat seen[2], dx[2];
+  struct gradient t;
+  const unsigned ways = 1 + (unsigned)ct_rng_below(&b->rng, 7);
+  unsigned fit = 0;
+  for (unsigned i = 0; i < 2; ++i) {
+    seen[i] = kb_mat(b, g.x.rows, g.x.cols, rows || made.k.ops == 0 ? KB_ROWS : KB_SQUARE, true);
+    dx[i] = kb_mat(b, g.x.rows, g.x.cols, ways, true);
+  }
+  draw_gradient(b, &g, &t);
+  made.k.out[0].mat = seen[0];
+  tiles_run(b, &made.k, 8192);
+  t.after.in[1] = (struct ct_tile_in){.mat = seen[0], .spread = CT_SPREAD_NONE};
+  t.after.out[0].mat = dx[0];
+  if (!gradient_run(b, &t.conv, 16384)) fail_msg("no room for a small gradient");
+  made.k.in[0].mat = g.groups;
+  made.k.out[0].mat = seen[1];
+  t.after.in[1].mat = seen[1];
+  t.after.out[0].mat = dx[1];
+  t.conv.made = &made;
+  for (unsigned w = 0; w < 3; ++w) {
+    made.k.in[0].mat.free = w == 2;
+    if (!gradient_run(b, &t.conv, windows[w])) continue;
+    same_bytes(b, &dx[0], &dx[1], "a gradient");
+    if (stored && made.k.ops) same_bytes(b, &seen[0], &seen[1], "what is made on the way");
+    if (stored && !made.k.ops) check_rounded(b, &g.x, &seen[1], CT_KEEP_ROWS, 0);
+    ++fit;
+    if (w == 2) assert_in_range(reg(b, CT_CREG_ARENA_HELD), 0, 1);
+  }
+  if (reg(b, CT_CREG_ARENA_HELD) > 1) set_reg(b, CT_CREG_ARENA_PAGES, PAGES);
+  return fit;
+}
+
+static void more_is_made(void **state) {
+  (void)state;
+  unsigned fit = 0;
+  struct arena a;
+  open_arena(&a, "emu:");
+  for (unsigned round = 0; round < 30; ++round)
+    fit += made_on_the_way(&a.bed);
+  printf("  %u of 90 windows had room\n", fit);
+  assert_in_range(fit, 30, 89);
+  kb_close(&a.bed);
+}
+
 static void refused(void **state) {
   (void)state;
   struct arena a;
@@ -283,7 +585,8 @@ static void refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(sizes), cmocka_unit_test(groups_are_read),
-                                     cmocka_unit_test(refused)};
+                                     cmocka_unit_test(groups_are_stored),
+                                     cmocka_unit_test(more_is_made), cmocka_unit_test(refused)};
   ct_tb_seed();
   return cmocka_run_group_tests_name("packing", tests, NULL, NULL);
 }

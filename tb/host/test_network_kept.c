@@ -171,10 +171,12 @@ static void test_state_that_changes_at_once(void **state) {
   bed_free(&b);
 }
 
-/* Whatever is lost, the simulated cores lose the same, and need the same pages. */
+/* Whatever is lost, the simulated cores lose the same, and each needs the pages of its emulator:
+ * with another window kernels may store groups in another order. */
 static void test_same_on_simulated_cores(void **state) {
   (void)state;
-  static const char *const uris[] = {"sim:stall=25", "sim:core=16x8,stall=25"};
+  static const char *const uris[][2] = {{"emu:", "sim:stall=25"},
+                                        {"emu:core=16x8", "sim:core=16x8,stall=25"}};
   const struct net_shape shape = {
       .training = true, .most_layers = 4, .most_channels = 33, .most_size = 8, .most_images = 4};
   ct_rng rng = ct_rng_make(32);
@@ -188,10 +190,11 @@ static void test_same_on_simulated_cores(void **state) {
     b.masks = i % 2;
     const struct outcome want = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, seed, bound);
     for (size_t u = 0; u < sizeof uris / sizeof *uris; ++u) {
-      const struct outcome got = two_steps(&b, uris[u], CT_FORMAT_COMPRESSED, seed, bound);
+      const struct outcome own = two_steps(&b, uris[u][0], CT_FORMAT_COMPRESSED, seed, bound);
+      const struct outcome got = two_steps(&b, uris[u][1], CT_FORMAT_COMPRESSED, seed, bound);
       if (got.digest &&
-          (got.digest != want.digest || got.stored != want.stored || got.pages != want.pages))
-        fail_msg("%s differs, K = %u: %s", uris[u], (unsigned)bound,
+          (got.digest != want.digest || got.stored != want.stored || got.pages != own.pages))
+        fail_msg("%s differs, K = %u: %s", uris[u][1], (unsigned)bound,
                  net_text(&b, text, sizeof text));
       kept += got.kept;
     }
@@ -199,6 +202,59 @@ static void test_same_on_simulated_cores(void **state) {
   }
   printf("  %zu tensors compressed by simulated cores\n", kept);
   assert_true(kept > 5);
+}
+
+/* ---- On the way ---- */
+
+struct kernels {
+  unsigned packing, unpacking, made_again, storing; /* of their own; that store groups themselves */
+};
+
+static struct kernels kernels_of(const ct_network *net) {
+  struct kernels k = {0};
+  for (size_t i = 0; i < net->compiled.stages; ++i) {
+    const struct ct_stage *s = &net->compiled.stage[i];
+    const bool packs = strcmp(s->op, "compressing") == 0;
+    if (net->part[i].programs.count == 0) continue;
+    k.packing += packs;
+    k.unpacking += strcmp(s->op, "decompressing") == 0;
+    k.made_again += s->backward && strcmp(s->op, "batch_norm_train") == 0;
+    k.storing += !packs && s->stores > 0;
+  }
+  return k;
+}
+
+static struct kernels kernels_with(uint32_t batch, bool masks) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  const struct ct_network_options options = {.masks = masks};
+  ct_device *dev;
+  ct_network *net;
+  struct bed b;
+  bed_make(&b);
+  assert_int_equal(ct_graph_builtin(b.g, "resnet8", batch, true), CT_OK);
+  assert_int_equal(ct_graph_optimise(b.g, ct_graph_find(b.g, "loss"), &how), CT_OK);
+  assert_true(ct_graph_keep(b.g, CT_ROLE_ACTIVATION, CT_FORMAT_COMPRESSED) >= 0);
+  assert_true(ct_graph_keep(b.g, CT_ROLE_GRADIENT, CT_FORMAT_HBFP8) >= 0);
+  bed_check(&b);
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  if (ct_network_create(dev, b.g, &options, &net)) fail_msg("%s", ct_last_error(dev));
+  const struct kernels k = kernels_of(net);
+  ct_network_free(net);
+  ct_close(dev);
+  bed_free(&b);
+  return k;
+}
+
+/* Whoever makes a map of whole index units stores its groups; what is made again is made where it
+ * is read first, but in front of a convolution with strides. Smaller maps have kernels for that. */
+static void test_on_the_way(void **state) {
+  (void)state;
+  struct kernels k = kernels_with(4, false);
+  assert_true(k.storing == 10 && k.packing == 1 && k.unpacking == 3 && k.made_again == 0);
+  k = kernels_with(4, true); /* seven masks, of which four are read where they are */
+  assert_true(k.storing == 16 && k.packing == 1);
+  k = kernels_with(1, false); /* the last maps are 8 x 8 */
+  assert_true(k.packing > 1 && k.storing > 0 && k.made_again > 0);
 }
 
 /* ---- What is lost ---- */
@@ -1089,6 +1145,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
                                      cmocka_unit_test(test_state_that_changes_at_once),
                                      cmocka_unit_test(test_same_on_simulated_cores),
+                                     cmocka_unit_test(test_on_the_way),
                                      cmocka_unit_test(test_rounded_as_said),
                                      cmocka_unit_test(test_masks),
                                      cmocka_unit_test(test_room_for_masks),

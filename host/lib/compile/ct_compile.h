@@ -127,9 +127,14 @@ struct ct_mask {
   uint32_t stream, limit;
 };
 
-/* What is kept compressed from forward to backward. Its jobs get the bound's exponent in
- * CT_ARG_BOUND, from bit 4 on, in place of what that argument has as a rule. */
+/* What is kept compressed from forward to backward. Jobs that store it get the bound's exponent in
+ * an argument, from bit 4 on, in place of what that has as a rule: kernels that do nothing else in
+ * CT_ARG_BOUND, others in one that no region has. */
 enum { CT_ARG_BOUND = CT_ARG_FIRST, CT_KEPT_SUMS = 8 };
+struct ct_stores {
+  uint32_t kept; /* the number of what is stored compressed */
+  unsigned reg;
+};
 
 /* A weight whose gradient is made of it: what the bound follows. That may be the scale of what
  * normalises it. */
@@ -182,9 +187,10 @@ struct ct_stage {
   struct ct_argument *own; /* [CT_MAX_ARGS], all regions: what its jobs have instead of `argument`;
                               NULL: nothing else */
   uint64_t macs;
-  uint64_t read, written; /* bytes of its tensors */
-  bool looks;             /* part of those runs alone that look at gradients */
-  uint32_t kept;          /* it stores compressed what is number kept - 1; 0: it does not */
+  uint64_t read, written;               /* bytes of its tensors */
+  bool looks;                           /* part of those runs alone that look at gradients */
+  struct ct_stores store[CT_TILE_OUTS]; /* what it stores compressed */
+  unsigned stores;
   struct ct_codes codes;
   struct ct_stage_group group;
 };

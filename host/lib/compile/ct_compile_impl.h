@@ -52,6 +52,7 @@ struct ct_val {
                      exactly; 0: they are not */
   int index;  /* it has no place: its groups of compressed tiles are read by that; or CT_NO_VALUE */
   bool frees; /* ... which gives their pages back */
+  int packed; /* the step that packs it; or CT_NO_VALUE */
   int beside; /* a value that is kept itself, or made again, by whose numbers this one's are
                  counted; or CT_NO_VALUE */
   /* Known at the end: */
@@ -93,10 +94,14 @@ struct ct_net_step {
   bool looks; /* at gradients, for what is kept compressed */
   int order;
   uint64_t scratch,
-      scratch_units; /* what it needs besides its tensors: in the arena, while it runs */
-  bool frees;        /* UNPACK: the last of what it unpacks */
-  uint32_t kept;     /* PACK: the number of what it packs, plus 1 */
-  enum ct_keep way;  /* PACK, UNPACK: how that is kept raw */
+      scratch_units;  /* what it needs besides its tensors: in the arena, while it runs */
+  bool frees;         /* UNPACK: the last of what it unpacks */
+  uint32_t kept;      /* PACK: the number of what it packs, plus 1 */
+  bool joined;        /* another step does it on the way */
+  unsigned bound_reg; /* PACK: then the bound is in that argument */
+  int made;           /* CONV_INPUT: the step right in front that it may do; or CT_NO_VALUE */
+  bool only;          /* of such a step: nobody else reads what it makes */
+  enum ct_keep way;   /* PACK, UNPACK: how that is kept raw */
   uint32_t runs; /* it is needed in the last of so many; 0: not known yet. Of an update: as given */
   /* The tile program: inputs and the values that its operations make (CT_NO_VALUE: none). */
   struct ct_tilewise tile;
@@ -389,6 +394,15 @@ void ct_compile_kept_places(struct ct_compiler *c);
 /* In which runs each step is needed, when all are there in their order. */
 void ct_compile_runs(struct ct_compiler *c);
 void ct_compile_programs(struct ct_compiler *c);
+
+/* ct_compile_joins.c: what can be made again on the way, when orders and lives are known. */
+void ct_compile_made(struct ct_compiler *c);
+/* Whether it makes something that is packed. */
+bool ct_packs(const struct ct_compiler *c, const struct ct_net_step *s);
+/* What a step may do for others, it does; or not. Returns whether it does anything. */
+bool ct_join(struct ct_compiler *c, const struct ct_net_step *s, bool joins);
+/* A step that another one does has no program: that one's stage has its bytes. */
+void ct_has_joined(struct ct_compiler *c, const struct ct_net_step *s);
 
 /* Calls f for each value that a step reads (way: a way of keeping, or CT_KEEPS for any) or makes.
  */

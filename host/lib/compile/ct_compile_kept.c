@@ -436,6 +436,22 @@ static void unpack_all(struct ct_compiler *c, int value, int index, enum ct_keep
   if (!c->error && k->sums == 0) ct_bound_means(c, value, k);
 }
 
+/* Whether nobody in front reads what a tile program makes, as with masks, and that surely stores
+ * groups itself: then it needs no place. */
+static bool is_packed_alone(const struct ct_compiler *c, int value, const struct ct_readers *r) {
+  const struct ct_val *v = &c->value[value];
+  const struct ct_net_step *s = &c->step[v->step];
+  size_t outside = 0;
+  for (size_t i = 0; i < c->values; ++i)
+    outside += c->value[i].place == CT_VALUE_EXTERNAL;
+  uint64_t words = (uint64_t)CT_GROUPS_TILES * CT_TILE;
+  for (unsigned i = 0; i < s->tile.ins; ++i)
+    words += words_of(c, s->in[i], false);
+  return s->kind == CT_STEP_TILES && r->front == s->order && ct_reads_groups(v->rows) &&
+         s->tile.ops <= SHORT && outside < CT_EXTERNALS &&
+         2 * words + OTHER_WORDS <= c->options->spm_words;
+}
+
 static void compress(struct ct_compiler *c, int value, const struct ct_readers *r,
                      enum ct_keep way) {
   const int index = index_of(c, value);
@@ -447,8 +463,12 @@ static void compress(struct ct_compiler *c, int value, const struct ct_readers *
   s->way = way;
   s->kept = (uint32_t)c->out->kepts;
   s->y = ct_step_makes(c, s, index);
-  if (!c->error) unpack_all(c, value, index, way);
+  if (c->error) return;
+  c->value[value].packed = (int)(s - c->step);
+  const bool alone = is_packed_alone(c, value, r);
+  unpack_all(c, value, index, way);
   if (!c->error) choose_freeing(c, index);
+  if (alone) memset(c->value[value].need, 0, sizeof c->value[value].need);
 }
 
 static void refuse(struct ct_compiler *c, int value) {
@@ -492,6 +512,7 @@ static void all(struct ct_compiler *c, enum ct_format format) {
   for (size_t i = c->values; i-- > 0 && !c->error;)
     if (c->value[i].format == format) one(c, (int)i, format);
   if (!c->error) close_ranks(c);
+  if (!c->error) ct_compile_made(c);
 }
 
 static bool asks(const struct ct_compiler *c, enum ct_format format) {

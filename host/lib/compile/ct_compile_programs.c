@@ -28,13 +28,21 @@ static unsigned number_of(const struct ct_net_step *s, unsigned operand) {
 static void add_out(struct ct_compiler *c, const struct ct_net_step *s, struct ct_tilewise *t,
                     int value) {
   const struct ct_val *v = &c->value[value];
-  if (!v->keep[CT_KEEP_F32].reg && !v->keep[CT_KEEP_ROWS].reg && !v->keep[CT_KEEP_SQUARE].reg)
+  const struct ct_net_step *pack = v->packed == CT_NO_VALUE ? NULL : &c->step[v->packed];
+  const bool packs = pack && pack->joined;
+  if (!packs && !v->keep[CT_KEEP_F32].reg && !v->keep[CT_KEEP_ROWS].reg &&
+      !v->keep[CT_KEEP_SQUARE].reg)
     return;
   if (t->outs == CT_TILE_OUTS) {
     ct_compile_fail(c, CT_ERR_INTERNAL, "a tile program of too many results");
     return;
   }
-  t->out[t->outs++] = (struct ct_tile_out){mat(c, value), number_of(s, v->part)};
+  struct ct_tile_out *out = &t->out[t->outs++];
+  *out = (struct ct_tile_out){mat(c, value), number_of(s, v->part)};
+  if (!packs) return;
+  out->mat.groups = c->value[pack->y].keep[CT_KEEP_F32];
+  out->mat.packed = pack->way;
+  out->mat.bound_reg = pack->bound_reg;
 }
 
 /* Values of operations that are not stored, and that nothing which is stored depends on, go: the
@@ -104,6 +112,21 @@ static struct ct_tilewise tile_program(struct ct_compiler *c, const struct ct_ne
   return t;
 }
 
+/* What a step makes that joins a product: a tile program, or what is in groups. */
+static struct ct_made made_by(struct ct_compiler *c, const struct ct_net_step *s) {
+  struct ct_made made = {.stored = !s->only};
+  if (s->kind == CT_STEP_TILES) {
+    made.k = tile_program(c, s);
+    return made;
+  }
+  const struct ct_mat m = mat(c, s->y);
+  made.k = (struct ct_tilewise){.rows = m.rows, .cols = m.cols, .ins = 1, .outs = 1};
+  made.k.out[0].mat = m;
+  made.k.in[0].mat = (struct ct_mat){
+      .rows = m.rows, .cols = m.cols, .groups = mat(c, s->x).keep[CT_KEEP_F32], .free = s->frees};
+  return made;
+}
+
 /* ---- Kernels ------------------------------------------------------------------------------- */
 
 /* A matrix in the place of weights: its last rows are lanes of zeros. */
@@ -121,8 +144,12 @@ static int conv(struct ct_compiler *c, const struct ct_net_step *s, struct ct_ta
     return ct_kernel_conv(&k, &t->room, t->codes, &t->why);
   }
   if (s->kind == CT_STEP_CONV_INPUT) {
+    const struct ct_net_step *again = s->made == CT_NO_VALUE ? NULL : &c->step[s->made];
+    const bool joins = again && again->joined;
+    const struct ct_made made = joins ? made_by(c, again) : (struct ct_made){.stored = false};
     k.y = mat(c, s->x);
     k.x = mat(c, s->y);
+    if (joins) k.made = &made;
     return ct_kernel_conv_input(&k, &t->room, t->codes, &t->why);
   }
   k.x = mat(c, s->x);
@@ -281,16 +308,19 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   stage->backward = s->node->backward || s->again;
   stage->once = s->early;
   stage->runs = s->runs;
-  stage->kept = s->kept;
   stage->looks = s->looks;
   stage->macs = ct_is_product(s->kind) ? ct_node_macs(c->g, s->node) : 0;
   ct_step_uses(c, s, count_bytes);
-  if (stage->written == 0) { /* nobody reads what it makes: it has no program */
+  if (stage->written == 0 && !ct_packs(c, s)) { /* nobody reads what it makes: it has no program */
     stage->read = stage->macs = 0;
     return;
   }
   if (s->kind == CT_STEP_FRONT) {
     ct_front_stage(c, s, stage);
+    return;
+  }
+  if (s->joined) {
+    ct_has_joined(c, s);
     return;
   }
   struct ct_target t = {.room = {.spm_words = c->options->spm_words,
@@ -299,7 +329,14 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
                                  .scratch_units = s->scratch_units ? s->scratch_units : 1},
                         .codes = &stage->codes};
   t.why = (struct ct_why){t.text, sizeof t.text};
-  const int err = ct_step_program(c, s, &t);
+  const bool joined = ct_join(c, s, true);
+  int err = ct_step_program(c, s, &t);
+  if (joined && err == CT_ERR_NO_SPACE) {
+    ct_join(c, s, false);
+    err = ct_step_program(c, s, &t);
+  }
+  if (s->kind == CT_STEP_PACK)
+    stage->store[stage->stores++] = (struct ct_stores){s->kept - 1, CT_ARG_BOUND};
   if (err) ct_compile_no_kernel(c, s->node, err, t.text);
   if (!c->error && c->options->members) ct_step_group(c, s, &t);
 }

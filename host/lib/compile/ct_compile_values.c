@@ -29,7 +29,7 @@ struct ct_net_step *ct_step_add(struct ct_compiler *c, enum ct_step_kind kind,
   memset(s, 0, sizeof *s);
   s->kind = kind;
   s->node = n;
-  s->x = s->w = s->y = s->dx = s->dy = s->t = s->loss = CT_NO_VALUE;
+  s->x = s->w = s->y = s->dx = s->dy = s->t = s->loss = s->made = CT_NO_VALUE;
   for (unsigned i = 0; i < CT_TILE_OPS; ++i)
     s->of[i] = CT_NO_VALUE;
   return s;
@@ -49,7 +49,7 @@ int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols) {
   v->cols = cols;
   v->kind = CT_LAY_MATRIX;
   v->step = v->first = v->last = CT_FROM_START;
-  v->same = v->within = v->reshaped = v->again = v->beside = v->index = CT_NO_VALUE;
+  v->same = v->within = v->reshaped = v->again = v->beside = v->index = v->packed = CT_NO_VALUE;
   return (int)c->values++;
 }
 

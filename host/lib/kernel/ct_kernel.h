@@ -52,6 +52,11 @@ struct ct_mat {
    * kernel says that it can: ct_reads_groups(). */
   struct ct_seat groups;
   bool free; /* that gives their pages back */
+  /* What is written where groups are named, too: these of what it would be, kept so; ROWS or
+   * SQUARE. bound_reg: as in struct ct_comp. Kernels of convolutions and tile programs can; others,
+   * and these with CT_ERR_NO_SPACE, where index units do not fit, cannot. */
+  enum ct_keep packed;
+  unsigned bound_reg;
 };
 
 static inline uint32_t ct_mat_groups(const struct ct_mat *m) {
@@ -192,10 +197,19 @@ struct ct_window_shape {
  * gradient of weights run over the pixels of all images in
  * ascending order, whatever the scratchpad holds, so the bits are the same on every device.
  */
+/* A tile program of rows and of inputs that are groups; or no operation, what is in the groups. Its
+ * only output is kept in one way, HBFP8. It is made where `after` reads that, tile by tile. The
+ * gradient of an input can do so if strides are 1; CT_ERR_NO_SPACE where that or a window does not
+ * allow it. */
+struct ct_made {
+  struct ct_tilewise k;
+  bool stored; /* it is written, too, for others */
+};
 struct ct_conv {
   struct ct_window_shape shape;
   struct ct_mat x, weights, y; /* inputs have the keeps that are read */
   const struct ct_tilewise *after;
+  const struct ct_made *made; /* NULL: nothing */
 };
 /* Groups of channels that are products of their own: pieces of weights are those of such a group.
  */

@@ -183,7 +183,7 @@ static int try_rows(const struct ct_conv *k, struct ct_conv_rows *c, unsigned un
   c->w_k = ct_mat_groups(&k->weights);
   c->x_groups = ct_mat_groups(seen);
   c->drain.first = CT_VK_FIRST_REG;
-  if (!err) err = ct_conv_drain_start(&c->drain, v, k->after, c->view.rows, c->cols, true);
+  if (!err) err = ct_conv_drain_start(&c->drain, v, k->after, k->made, c->view.rows, c->cols, true);
   if (!err) {
     c->x = ct_vk_tensor(v, seen, ct_conv_keep(seen), false);
     c->w = ct_vk_tensor(v, &k->weights, CT_KEEP_SQUARE, false);

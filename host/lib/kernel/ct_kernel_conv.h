@@ -7,6 +7,7 @@
  *   ct_kernel_conv_plan.c     how much of everything is in the scratchpad
  *   ct_kernel_conv_rows.c     products of pixels and weights
  *   ct_kernel_conv_drain.c    what becomes of a product
+ *   ct_kernel_conv_made.c     what is made again meanwhile, for what becomes of it
  *   ct_kernel_conv_phases.c   the gradient of the input with other strides
  *   ct_kernel_conv_weights.c  the gradient of the weights
  */
@@ -73,8 +74,54 @@ uint32_t ct_conv_period(const struct ct_conv_view *v);
 
 struct ct_conv_lane {
   enum ct_keep keep;
-  uint32_t tensor, at; /* in a slot: words of a tile in front */
+  uint32_t tensor, index; /* records or FP32; groups of them; 0: there are none */
+  uint32_t at;            /* in a slot: words of a tile in front */
+  bool made;              /* it is what is made on the way */
 };
+
+/* What is made on the way, an index unit of 16 tiles at a time (ct_kernel_conv_made.c). */
+struct ct_conv_made {
+  struct ct_vk *v;
+  const struct ct_made *what; /* NULL: nothing is */
+  struct ct_tile_plan plan;
+  struct ct_tile_regs regs;
+  struct ct_tile_run run;
+  struct ct_conv_lane in[CT_TILE_INS];
+  enum ct_keep keep;
+  uint32_t tensor;           /* 0: it is not stored */
+  uint32_t words, row_words; /* of an index unit's inputs, of a plane's rows */
+  uint32_t in_ring, out_ring, row_ring;
+  struct ct_ref in_slot, row_slot, out_slot;
+};
+
+/* Groups that are there, or under way: an index unit. first: rows of the plane are, too. in: what a
+ * product's epilogue reads besides, of as many tiles. */
+struct ct_conv_unit {
+  uint32_t plane;
+  bool first;
+  struct ct_ref groups, rows, in;
+};
+
+int ct_conv_made_start(struct ct_conv_made *m, struct ct_vk *v, const struct ct_made *what,
+                       uint32_t rows, uint32_t cols);
+/* All that it takes: words, registers (those from `first` on). even: parts have an even number of
+ * tiles. ahead: an index unit is loaded while two others are in use, outside of loops. */
+enum { CT_CONV_AHEAD = 3 };
+uint32_t ct_conv_made_words(const struct ct_conv_made *m);
+unsigned ct_conv_made_regs(const struct ct_conv_made *m);
+void ct_conv_made_rings(struct ct_conv_made *m, unsigned first, bool even, bool ahead);
+/* Loads an index unit, from tile `group` of the plane on; first: of the plane, or since another
+ * one. Then it is worked on: some of its tiles, which have so many in front of them: all parts of a
+ * unit have as many. They are stored behind all that reads them, by a queue that knows that to be
+ * over. */
+struct ct_conv_unit ct_conv_made_load(struct ct_conv_made *m, uint32_t plane, uint32_t group,
+                                      bool first);
+void ct_conv_made_unit(struct ct_conv_made *m, const struct ct_conv_unit *unit);
+void ct_conv_made_tiles(struct ct_conv_made *m, uint32_t tile, uint32_t tiles);
+void ct_conv_made_store(struct ct_conv_made *m, struct ct_ref to, uint32_t tile, uint32_t tiles);
+/* Where a tile of the unit is, in that part; whether it is that matrix. */
+struct ct_ref ct_conv_made_at(const struct ct_conv_made *m, uint32_t part, uint32_t tile);
+bool ct_conv_made_is(const struct ct_conv_made *m, const struct ct_mat *mat);
 
 struct ct_conv_drain {
   unsigned first;
@@ -88,17 +135,35 @@ struct ct_conv_drain {
   struct ct_conv_lane in[CT_TILE_INS], out[CT_TILE_OUTS][CT_KEEPS];
   uint32_t in_words, out_words, row_words; /* of a tile, of a plane's rows */
   uint32_t in_ring, out_ring, row_ring, tiles;
+  uint32_t ins; /* tiles of a slot of inputs */
+  struct ct_ref in_slot;
+  struct ct_conv_made made;
+  /* Groups are stored when all tiles of an index unit are there, and read a unit at a time: a slot
+   * of results has those of several blocks, which a plane has one behind the other from an index
+   * unit's first on. */
+  bool groups;
+  uint32_t done;             /* tiles in the slot */
+  bool ahead;                /* the caller loads units, outside of loops */
+  bool begins;               /* a plane */
+  struct ct_conv_unit *unit; /* loaded by the caller; NULL: when its first block comes */
+  struct ct_ref out_slot;
 };
 
 /* product: value 0 is in ACC; else in a band of FP32 tiles in the scratchpad. Registers from
  * d->first on. */
 int ct_conv_drain_start(struct ct_conv_drain *d, struct ct_vk *v, const struct ct_tilewise *k,
-                        uint32_t rows, uint32_t cols, bool product);
+                        const struct ct_made *made, uint32_t rows, uint32_t cols, bool product);
 /* For blocks of so many row tiles, and those that are left over of so many. Whoever takes several
  * neighbours of a ring takes always as many, so what is left over has rings of its own. */
 uint32_t ct_conv_drain_words(const struct ct_conv_drain *d, uint32_t tiles, uint32_t slots);
 void ct_conv_drain_rings(struct ct_conv_drain *d, uint32_t tiles, uint32_t rest, uint32_t slots);
+/* Tiles of a slot of results. */
+uint32_t ct_conv_drain_unit(const struct ct_conv_drain *d, uint32_t tiles);
 void ct_conv_drain_plane(struct ct_conv_drain *d, uint32_t plane);
+/* Where something is made on the way: what comes for an index unit, ahead of its blocks (`unit`).
+ */
+struct ct_conv_unit ct_conv_drain_load(struct ct_conv_drain *d, uint32_t plane, uint32_t group,
+                                       bool first);
 /* acc: a generation for each tile; or words of the band. */
 void ct_conv_drain_block(struct ct_conv_drain *d, struct ct_ref acc, uint32_t plane, uint32_t group,
                          uint32_t rows);

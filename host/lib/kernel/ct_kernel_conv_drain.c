@@ -32,13 +32,28 @@ static void place_in(struct ct_conv_drain *d, unsigned i, bool row) {
   uint32_t *words = row ? &d->row_words : &d->in_words;
   if (i == 0) return; /* the band */
   ct_vk_keep(&d->k->in[i].mat, &in->keep);
+  in->made = !row && ct_conv_made_is(&d->made, &d->k->in[i].mat);
+  if (in->made) in->keep = d->made.keep;
+  if (in->made) return;
   in->tensor = ct_vk_tensor(d->v, &d->k->in[i].mat, in->keep, false);
   in->at = *words;
   *words += row ? ct_vk_row_words(in->keep) : ct_vk_words(in->keep);
 }
 
+static void place_out(struct ct_conv_drain *d, const struct ct_mat *m, enum ct_keep keep,
+                      struct ct_conv_lane *out) {
+  const bool packed = m->groups.reg && m->packed == keep;
+  if (m->keep[keep].reg == 0 && !packed) return;
+  out->keep = keep;
+  if (m->keep[keep].reg) out->tensor = ct_vk_tensor(d->v, m, keep, true);
+  if (packed) out->index = ct_vk_groups_tensor(d->v, m, true);
+  d->groups |= packed;
+  out->at = d->out_words;
+  d->out_words += ct_vk_words(keep);
+}
+
 int ct_conv_drain_start(struct ct_conv_drain *d, struct ct_vk *v, const struct ct_tilewise *k,
-                        uint32_t rows, uint32_t cols, bool product) {
+                        const struct ct_made *made, uint32_t rows, uint32_t cols, bool product) {
   *d = (struct ct_conv_drain){.first = d->first, .v = v, .own = *k, .k = k};
   if (!product) {
     d->own.in[0] = (struct ct_tile_in){.spread = CT_SPREAD_NONE};
@@ -46,25 +61,32 @@ int ct_conv_drain_start(struct ct_conv_drain *d, struct ct_vk *v, const struct c
   }
   int err = ct_tile_plan(&d->plan, d->k, product, ct_room_numbers(v->room), v->why);
   if (!err) err = check(d, rows, cols);
+  if (!err) err = ct_conv_made_start(&d->made, v, made, rows, cols);
   if (err) return err;
+  d->groups = made;
   for (unsigned i = 0; i < d->plan.loads; ++i)
     place_in(d, d->plan.load[i], false);
   for (unsigned i = 0; i < d->plan.row_loads; ++i)
     place_in(d, d->plan.row_load[i], true);
   for (unsigned o = 0; o < k->outs; ++o)
-    for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-      struct ct_conv_lane *out = &d->out[o][keep];
-      if (k->out[o].mat.keep[keep].reg == 0) continue;
-      out->keep = (enum ct_keep)keep;
-      out->tensor = ct_vk_tensor(v, &k->out[o].mat, out->keep, true);
-      out->at = d->out_words;
-      d->out_words += ct_vk_words(out->keep);
-    }
+    for (unsigned keep = 0; keep < CT_KEEPS; ++keep)
+      place_out(d, &k->out[o].mat, (enum ct_keep)keep, &d->out[o][keep]);
   return CT_OK;
 }
 
+uint32_t ct_conv_drain_unit(const struct ct_conv_drain *d, uint32_t tiles) {
+  return d->groups ? CT_GROUPS_TILES : tiles;
+}
+
+/* Tiles of a slot of inputs. */
+static uint32_t ins_of(const struct ct_conv_drain *d, uint32_t tiles) {
+  return d->made.what ? CT_GROUPS_TILES : tiles;
+}
+
 uint32_t ct_conv_drain_words(const struct ct_conv_drain *d, uint32_t tiles, uint32_t slots) {
-  return (d->in_words + d->out_words) * tiles * slots + d->row_words * ROW_SLOTS;
+  const uint32_t in = d->in_words * ins_of(d, tiles) * (d->made.what ? CT_CONV_AHEAD : slots);
+  return in + d->out_words * ct_conv_drain_unit(d, tiles) * slots + d->row_words * ROW_SLOTS +
+         ct_conv_made_words(&d->made);
 }
 
 /* Whether there are registers for all tiles of a block at once. */
@@ -83,15 +105,23 @@ void ct_conv_drain_rings(struct ct_conv_drain *d, uint32_t tiles, uint32_t rest,
   const uint32_t own =
       d->together && rest ? ct_reg_ring(l, "results that are left over", first, rest) : 0;
   if (own) first += rest;
-  ct_tile_take(l, &d->plan, first, d->together ? tiles - 1 : 0, slots, &d->regs);
+  const unsigned made = ct_conv_made_regs(&d->made);
+  const unsigned twice = 2 * (d->plan.loads + d->plan.stores) + d->plan.temps + d->plan.row_loads;
+  const unsigned sets = made && first + twice + 1 + made > CT_TILE ? 1 : slots;
+  ct_tile_take(l, &d->plan, first, d->together ? tiles - 1 : 0, sets, &d->regs);
   const unsigned rows = 2 * d->plan.row_loads; /* a plane's, while those of the last are in use */
-  if (rows && !ct_lower_error(l) && d->regs.end + rows < CT_TILE)
+  if (rows && !ct_lower_error(l) && d->regs.end + rows + made < CT_TILE) {
     d->regs.row_load = ct_reg_ring(l, "rows", d->regs.end, rows);
+    d->regs.end += rows;
+  }
+  ct_conv_made_rings(&d->made, d->regs.end, tiles % 2 == 0, d->ahead);
   d->rest_regs = d->regs;
   if (own) d->rest_regs.out = own;
   if (d->row_words) d->row_ring = ct_spm_ring(l, "rows", d->row_words, ROW_SLOTS);
-  if (d->in_words) d->in_ring = ct_spm_ring(l, "in", d->in_words * tiles, slots);
-  d->out_ring = ct_spm_ring(l, "out", d->out_words * tiles, slots);
+  d->ins = ins_of(d, tiles);
+  if (d->in_words)
+    d->in_ring = ct_spm_ring(l, "in", d->in_words * d->ins, d->ahead ? CT_CONV_AHEAD : slots);
+  d->out_ring = ct_spm_ring(l, "out", d->out_words * ct_conv_drain_unit(d, tiles), slots);
 }
 
 /* ---- A plane ---- */
@@ -118,26 +148,43 @@ void ct_conv_drain_plane(struct ct_conv_drain *d, uint32_t plane) {
     }
   }
   ct_tile_rows(l, &d->run);
+  d->begins = true;
 }
 
 /* ---- A block ---- */
 
 struct block {
-  struct ct_ref acc, in, out;
+  struct ct_ref acc;
   uint32_t plane, group, tiles;
 };
 
-static void load_block(struct ct_conv_drain *d, struct block *b) {
+static bool is_kept(const struct ct_conv_lane *out) {
+  return out->tensor || out->index;
+}
+
+/* Tile t of a block, in the slot of results. */
+static struct ct_ref result(const struct ct_conv_drain *d, const struct ct_conv_lane *out,
+                            uint32_t t) {
+  const uint32_t at = ct_conv_drain_unit(d, d->tiles) * out->at;
+  const struct ct_ref slot = d->groups ? ct_part(d->out_slot, d->done / d->tiles, 0) : d->out_slot;
+  return ct_behind(slot, at + (d->done + t) * ct_vk_words(out->keep));
+}
+
+/* Tiles of a plane from one on: of a block, or of an index unit. */
+static struct ct_ref load_inputs(struct ct_conv_drain *d, uint32_t plane, uint32_t group,
+                                 uint32_t tiles) {
   struct ct_lower *l = d->v->l;
-  if (d->in_words == 0) return;
-  b->in = ct_next(l, d->in_ring);
+  struct ct_ref slot = {.space = 0};
+  if (d->in_words == 0) return slot;
+  slot = ct_next(l, d->in_ring);
   for (unsigned i = 0; i < d->plan.loads; ++i) {
     const unsigned v = d->plan.load[i];
-    if (v == 0) continue;
-    const uint32_t p = d->k->in[v].spread == CT_SPREAD_COLS ? 0 : b->plane;
-    ct_vk_ld(d->v, d->in[v].keep, ct_tiles_of(l, d->in[v].tensor, p, 1, b->group, b->tiles),
-             ct_behind(b->in, d->tiles * d->in[v].at), b->tiles);
+    if (v == 0 || d->in[v].made) continue;
+    const uint32_t p = d->k->in[v].spread == CT_SPREAD_COLS ? 0 : plane;
+    ct_vk_ld(d->v, d->in[v].keep, ct_tiles_of(l, d->in[v].tensor, p, 1, group, tiles),
+             ct_behind(slot, d->ins * d->in[v].at), tiles);
   }
+  return slot;
 }
 
 static void load_tile(struct ct_conv_drain *d, const struct block *b, uint32_t t) {
@@ -145,25 +192,28 @@ static void load_tile(struct ct_conv_drain *d, const struct block *b, uint32_t t
   for (unsigned i = 0; i < d->plan.loads; ++i) {
     const unsigned v = d->plan.load[i];
     const struct ct_conv_lane *in = &d->in[v];
-    const uint32_t at = d->tiles * in->at + t * ct_vk_words(in->keep);
+    const uint32_t tile = (d->made.what ? d->done : 0) + t;
+    const uint32_t at = d->ins * in->at + tile * ct_vk_words(in->keep);
+    const struct ct_ref from =
+        in->made ? ct_conv_made_at(&d->made, d->done / d->tiles, d->done + t)
+                 : ct_behind(v ? d->in_slot : b->acc, v ? at : t * CT_F32_TILE_UNITS);
     d->run.value[v] = ct_next(l, d->regs.load);
     ct_vl(l, &(struct ct_vmove){.reg = d->run.value[v],
-                                .spm = ct_behind(v ? b->in : b->acc, at),
+                                .spm = from,
                                 .mode = ct_vk_vl_mode(in->keep),
                                 .rows = v ? CT_TILE : d->run.rows});
   }
 }
 
-static void store_value(struct ct_conv_drain *d, const struct block *b, unsigned i, uint32_t t,
-                        uint32_t tiles) {
+static void store_value(struct ct_conv_drain *d, unsigned i, uint32_t t, uint32_t tiles) {
   static const unsigned mode[CT_KEEPS] = {CT_VS_F32, CT_VS_ROWS, CT_VS_SQUARE};
   for (unsigned o = 0; o < d->k->outs; ++o)
     for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
       const struct ct_conv_lane *out = &d->out[o][keep];
       const uint32_t words = ct_vk_words(out->keep);
-      if (d->k->out[o].value != d->plan.store[i] || out->tensor == 0) continue;
+      if (d->k->out[o].value != d->plan.store[i] || !is_kept(out)) continue;
       ct_vs(d->v->l, &(struct ct_vmove){.reg = d->run.stored[i],
-                                        .spm = ct_behind(b->out, d->tiles * out->at + t * words),
+                                        .spm = result(d, out, t),
                                         .mode = mode[keep],
                                         .rows = CT_TILE,
                                         .narrow = d->k->out[o].mat.narrow,
@@ -184,7 +234,7 @@ static void some_tiles(struct ct_conv_drain *d, const struct block *b, uint32_t 
   load_tile(d, b, t);
   ct_tile_emit(d->v->l, &d->run);
   for (unsigned i = 0; i < d->plan.stores; ++i)
-    store_value(d, b, i, t, tiles);
+    store_value(d, i, t, tiles);
 }
 
 static void store_block(struct ct_conv_drain *d, const struct block *b) {
@@ -193,8 +243,37 @@ static void store_block(struct ct_conv_drain *d, const struct block *b) {
       const struct ct_conv_lane *out = &d->out[o][keep];
       if (out->tensor == 0) continue;
       ct_vk_st(d->v, out->keep, ct_tiles_of(d->v->l, out->tensor, b->plane, 1, b->group, b->tiles),
-               ct_behind(b->out, d->tiles * out->at), b->tiles);
+               result(d, out, 0), b->tiles);
     }
+}
+
+/* The last block of an index unit. */
+static void store_groups(struct ct_conv_drain *d, const struct block *b) {
+  for (unsigned o = 0; o < d->k->outs; ++o)
+    for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+      const struct ct_conv_lane *out = &d->out[o][keep];
+      if (out->index == 0) continue;
+      ct_vk_st_groups(d->v, ct_tile_of(d->v->l, out->index, b->plane, b->group / CT_GROUPS_TILES),
+                      ct_behind(d->out_slot, CT_GROUPS_TILES * out->at), 1,
+                      d->k->out[o].mat.bound_reg);
+    }
+}
+
+struct ct_conv_unit ct_conv_drain_load(struct ct_conv_drain *d, uint32_t plane, uint32_t group,
+                                       bool first) {
+  const struct ct_ref in = load_inputs(d, plane, group, CT_GROUPS_TILES);
+  struct ct_conv_unit unit = ct_conv_made_load(&d->made, plane, group, first);
+  unit.in = in;
+  return unit;
+}
+
+/* What its blocks read, and groups for what is made on the way. */
+static void begin_unit(struct ct_conv_drain *d, uint32_t plane, uint32_t group) {
+  struct ct_conv_unit own;
+  if (!d->unit) own = ct_conv_drain_load(d, plane, group, d->begins);
+  ct_conv_made_unit(&d->made, d->unit ? d->unit : &own);
+  d->in_slot = d->unit ? d->unit->in : own.in;
+  d->begins = false;
 }
 
 void ct_conv_drain_block(struct ct_conv_drain *d, struct ct_ref acc, uint32_t plane, uint32_t group,
@@ -202,10 +281,19 @@ void ct_conv_drain_block(struct ct_conv_drain *d, struct ct_ref acc, uint32_t pl
   struct block b = {.acc = acc, .plane = plane, .group = group, .tiles = ct_tiles(rows)};
   const uint32_t whole = rows / CT_TILE, step = d->together && whole ? whole : 1;
   d->run.regs = b.tiles == d->tiles ? &d->regs : &d->rest_regs;
-  load_block(d, &b);
-  b.out = ct_next(d->v->l, d->out_ring);
+  if (!d->made.what)
+    d->in_slot = load_inputs(d, plane, group, b.tiles);
+  else if (d->done == 0)
+    begin_unit(d, plane, group);
+  if (d->done == 0) d->out_slot = ct_next(d->v->l, d->out_ring);
+  ct_conv_made_tiles(&d->made, d->done, b.tiles);
   for (uint32_t t = 0; t < whole; t += step)
     some_tiles(d, &b, t, step, CT_TILE);
   if (rows % CT_TILE) some_tiles(d, &b, whole, 1, rows % CT_TILE);
   store_block(d, &b);
+  if (d->made.tensor)
+    ct_conv_made_store(&d->made, ct_tiles_of(d->v->l, d->made.tensor, plane, 1, group, b.tiles),
+                       d->done, b.tiles);
+  d->done = d->groups ? (d->done + b.tiles) % CT_GROUPS_TILES : 0;
+  if (d->groups && d->done == 0) store_groups(d, &b);
 }

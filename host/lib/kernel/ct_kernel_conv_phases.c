@@ -525,7 +525,7 @@ static int try_phases(const struct ct_conv *k, unsigned unrolled, const struct c
   c.y_groups = ct_mat_groups(&k->y);
   c.together = c.s->w % CT_TILE == 0 && c.s->w % c.s->sx == 0;
   c.drain.first = CT_VK_FIRST_REG + RESULTS;
-  if (!err) err = ct_conv_drain_start(&c.drain, &c.v, k->after, k->x.rows, k->x.cols, false);
+  if (!err) err = ct_conv_drain_start(&c.drain, &c.v, k->after, NULL, k->x.rows, k->x.cols, false);
   if (!err) {
     c.y = ct_vk_tensor(&c.v, &k->y, ct_conv_keep(&k->y), false);
     c.w = ct_vk_tensor(&c.v, &k->weights, CT_KEEP_SQUARE, false);
@@ -541,5 +541,9 @@ static int try_phases(const struct ct_conv *k, unsigned unrolled, const struct c
 
 int ct_conv_phases(const struct ct_conv *k, const struct ct_room *room, struct ct_codes *codes,
                    const struct ct_why *why) {
+  if (k->made)
+    return ct_why(why, CT_ERR_NO_SPACE,
+                  "the gradient of a convolution's input: its pixels do not "
+                  "follow each other, so nothing is made on the way");
   return ct_conv_tries(try_phases, UNROLLED, k, room, codes, why);
 }

@@ -41,7 +41,8 @@ static uint64_t cost_of(const struct ct_conv_rows *c, const struct ct_conv_plan 
   load +=
       p->whole ? passes * chunks * group * c->cb : made * chunks * group * cut->blocks * cut->all;
   load += blocks * made * c->drain.in_words;
-  const uint64_t store = blocks * made * c->drain.out_words;
+  const uint64_t groups = c->drain.groups ? CT_TILE : 0;
+  const uint64_t store = blocks * made * (c->drain.out_words + groups);
   const uint64_t pieces = p->stay ? passes * chunks : made * chunks * cut->all;
   uint64_t cost = multiply > load ? multiply : load;
   if (store > cost) cost = store;
@@ -102,7 +103,15 @@ static void try_steps(const struct ct_conv_rows *c, struct ct_conv_plan p, struc
     }
 }
 
+/* Whether chunks have whole index units, of whole blocks. */
+static bool whole_units(const struct ct_conv_rows *c, const struct ct_conv_plan *p) {
+  const uint32_t period = ct_conv_period(&c->view) * (uint32_t)(c->view.nx * c->view.ny);
+  return CT_GROUPS_TILES % p->tiles == 0 && ct_reads_groups(p->chunk) &&
+         (period <= p->chunk || ct_reads_groups(period));
+}
+
 static void try_planes(const struct ct_conv_rows *c, struct ct_conv_plan p, struct best *b) {
+  if (c->drain.groups && !whole_units(c, &p)) return;
   p.stay = p.whole = true;
   p.steps = c->k;
   p.rest = 1;
@@ -135,7 +144,8 @@ static void try_chunk(struct ct_conv_rows *c, struct ct_conv_plan p, struct best
   p.groups = most_groups(&c->view, p.chunk, false);
   if (p.groups <= MOST_GROUPS && p.tiles < 8) try_planes(c, p, b);
   p.groups = most_groups(&c->view, p.chunk, true);
-  if (p.groups <= MOST_GROUPS && p.chunk == p.tiles * CT_TILE) try_steps(c, p, b);
+  const bool passes = p.chunk == p.tiles * CT_TILE && !c->drain.groups;
+  if (p.groups <= MOST_GROUPS && passes) try_steps(c, p, b);
   c->view = view;
 }
 

@@ -149,18 +149,23 @@ static void block(struct ct_conv_rows *c, uint32_t first, uint32_t rows) {
   drain(c);
 }
 
+/* Rows of a pass: a block, or those of an index unit of groups. */
+static uint32_t pass_rows(const struct ct_conv_rows *c) {
+  return ct_conv_drain_unit(&c->drain, c->plan.tiles) * CT_TILE;
+}
+
 static void block_pass(void *kernel, uint32_t pass) {
   struct ct_conv_rows *c = kernel;
   const uint32_t rows = c->plan.tiles * CT_TILE;
-  block(c, c->from + pass * rows, rows);
+  for (uint32_t r = 0; r < pass_rows(c); r += rows)
+    block(c, c->from + pass * pass_rows(c) + r, rows);
 }
 
-/* Whether blocks from row r on follow each other evenly. */
-static bool even(const struct ct_conv_rows *c, uint32_t r, uint32_t blocks) {
+/* Whether blocks of so many passes from row r on, one in each, follow each other evenly. */
+static bool one_even(const struct ct_conv_rows *c, uint32_t r, uint32_t passes) {
   const struct ct_conv_seg seg = seg_at(c, 0);
-  const uint32_t rows = c->plan.tiles * CT_TILE;
   uint32_t pos[2] = {0}, a[2] = {0};
-  for (uint32_t i = 0; i < blocks; ++i, r += rows) {
+  for (uint32_t i = 0; i < passes; ++i, r += pass_rows(c)) {
     const uint32_t p = ct_conv_pos(&c->view, r, 255);
     const uint32_t w = (uint32_t)ct_conv_a(&c->view, &seg, plane_words(c), r, &c->span, 0);
     if (i > 1 && ((p - pos[1] - (pos[1] - pos[0])) << 6 || (w - a[1] - (a[1] - a[0])) << 12))
@@ -173,9 +178,16 @@ static bool even(const struct ct_conv_rows *c, uint32_t r, uint32_t blocks) {
   return true;
 }
 
-/* Whole blocks from row `from` on: all in a loop, or those of an image, or none. */
+static bool even(const struct ct_conv_rows *c, uint32_t r, uint32_t passes) {
+  bool is = true;
+  for (uint32_t at = 0; is && at < pass_rows(c); at += c->plan.tiles * CT_TILE)
+    is = one_even(c, r + at, passes);
+  return is;
+}
+
+/* Whole passes from row `from` on: all in a loop, or those of an image, or none. */
 static void blocks(struct ct_conv_rows *c, uint32_t from, uint32_t n) {
-  const uint32_t rows = c->plan.tiles * CT_TILE;
+  const uint32_t rows = pass_rows(c);
   const uint32_t image = (uint32_t)(c->view.nx * c->view.ny) / rows;
   const uint32_t step = even(c, from, n)                                  ? n
                         : image && n % image == 0 && even(c, from, image) ? image
@@ -188,7 +200,7 @@ static void blocks(struct ct_conv_rows *c, uint32_t from, uint32_t n) {
 
 static void plane_pass(void *kernel, uint32_t pass) {
   struct ct_conv_rows *c = kernel;
-  const uint32_t rows = c->plan.tiles * CT_TILE, whole = c->chunk_rows / rows;
+  const uint32_t rows = pass_rows(c), whole = c->chunk_rows / rows;
   c->plane = c->plane0 + pass;
   ct_conv_drain_plane(&c->drain, c->part * c->nb + c->plane);
   if (whole) blocks(c, c->r0, whole);
@@ -290,7 +302,87 @@ static void period_pass(void *kernel, uint32_t pass) {
   some_rows(c, pass * rows, rows);
 }
 
+/* ---- Loads ahead --------------------------------------------------------------------------- */
+
+/* Where tiles are made on the way, a block has twice as many commands, so the next chunk's loads,
+ * which a loop has behind them, would be dispatched too late: they stand in front of the last index
+ * unit before. So nothing is a loop, unless it would be too long. */
+enum { MOST_AHEAD = 64 };
+
+/* An index unit of a plane of a chunk. */
+struct ahead {
+  uint32_t r0, rows, plane, first;
+  bool chunk; /* the first of its chunk */
+  struct ct_conv_span span;
+  struct ct_ref x;
+  struct ct_conv_unit unit;
+};
+
+static bool is_ahead(const struct ct_conv_rows *c) {
+  const uint32_t units = c->view.rows / (CT_GROUPS_TILES * CT_TILE);
+  return c->drain.made.what && c->unrolled == 0 && c->plan.x_slots > 1 &&
+         units * c->plan.planes <= MOST_AHEAD;
+}
+
+/* The chunk that begins with row r0. */
+static uint32_t rows_of_chunk(const struct ct_conv_rows *c, uint32_t r0) {
+  const uint32_t period = period_rows(c), step = period > c->plan.chunk ? period : c->plan.chunk;
+  return ct_min_u32(ct_min_u32(c->plan.chunk, step - r0 % step), c->view.rows - r0);
+}
+
+static void load_ahead(struct ct_conv_rows *c, struct ahead *a) {
+  if (a->chunk) {
+    c->r0 = a->r0;
+    a->span = ct_conv_span(&c->view, a->r0, a->rows, 0, c->view.ky);
+    load_x(c, &a->span, 0, c->cb);
+    a->x = c->x_slot;
+  }
+  a->unit = ct_conv_drain_load(&c->drain, c->part * c->nb + a->plane, a->first / CT_TILE,
+                               a->first == a->r0);
+}
+
+static bool next_ahead(const struct ct_conv_rows *c, struct ahead *a) {
+  a->chunk = false;
+  a->first += CT_GROUPS_TILES * CT_TILE;
+  if (a->first < a->r0 + a->rows) return true;
+  a->first = a->r0;
+  if (++a->plane < c->plane0 + c->planes) return true;
+  a->plane = c->plane0;
+  a->first = a->r0 += a->rows;
+  a->chunk = true;
+  a->rows = a->r0 < c->view.rows ? rows_of_chunk(c, a->r0) : 0;
+  return a->rows > 0;
+}
+
+static void work_ahead(struct ct_conv_rows *c, struct ahead *a) {
+  c->r0 = a->r0;
+  c->span = a->span;
+  c->x_slot = a->x;
+  c->plane = a->plane;
+  c->from = a->first;
+  c->drain.unit = &a->unit;
+  if (a->unit.first) ct_conv_drain_plane(&c->drain, a->unit.plane);
+  block_pass(c, 0);
+  ct_lower_cut(c->v.l);
+}
+
+static void rows_ahead(struct ct_conv_rows *c) {
+  struct ahead now, next = {.plane = c->plane0, .rows = rows_of_chunk(c, 0), .chunk = true};
+  bool more = true;
+  load_ahead(c, &next);
+  while (more && !ct_lower_error(c->v.l)) {
+    now = next;
+    more = next_ahead(c, &next);
+    if (more) load_ahead(c, &next);
+    work_ahead(c, &now);
+  }
+}
+
 static void all_rows(struct ct_conv_rows *c) {
+  if (c->drain.ahead) {
+    rows_ahead(c);
+    return;
+  }
   const uint32_t period = period_rows(c), rows = period > c->plan.chunk ? period : c->plan.chunk;
   const uint32_t whole = c->view.rows / rows;
   repeat(c, CHUNKS, whole, period_pass);
@@ -316,6 +408,7 @@ static void take_rings(struct ct_conv_rows *c) {
   const struct ct_conv_plan *p = &c->plan;
   const uint32_t blocks = p->whole ? c->cb : c->cut.blocks;
   const uint32_t w = CT_TILE * (p->stay ? c->k * p->planes : p->steps);
+  c->drain.ahead = is_ahead(c);
   ct_conv_drain_rings(&c->drain, p->tiles, p->rest, p->out_slots);
   c->x_ring = ct_spm_ring(l, "pixels", plane_words(c) * blocks, p->x_slots);
   c->w_ring = ct_spm_ring(l, "weights", w, p->w_slots);

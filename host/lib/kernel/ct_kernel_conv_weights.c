@@ -464,8 +464,8 @@ static int try_weights(const struct ct_conv *k, unsigned unrolled, const struct 
     c.y = ct_vk_tensor(&c.v, &k->y, CT_KEEP_SQUARE, false);
     c.drain.first = CT_VK_FIRST_REG;
     if (c.joined)
-      err = ct_conv_drain_start(&c.drain, &c.v, k->after, ct_mat_groups(&k->weights) * CT_TILE,
-                                k->weights.cols, true);
+      err = ct_conv_drain_start(&c.drain, &c.v, k->after, NULL,
+                                ct_mat_groups(&k->weights) * CT_TILE, k->weights.cols, true);
     else
       c.to = ct_vk_tensor(&c.v, &k->weights, CT_KEEP_F32, true);
     if (!err) err = choose(&c);

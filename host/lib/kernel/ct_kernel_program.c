@@ -28,6 +28,9 @@ int ct_vk_check(const struct ct_vk *v, const struct ct_mat *m, const char *what,
   if (m->groups.reg > v->room->args)
     return ct_why(v->why, CT_ERR_ARG, "%s: %s lies behind argument %u, there are %u", v->name, what,
                   m->groups.reg, v->room->args);
+  if (m->bound_reg > v->room->args)
+    return ct_why(v->why, CT_ERR_ARG, "%s: the bound of %s is argument %u, there are %u", v->name,
+                  what, m->bound_reg, v->room->args);
   if (m->groups.reg && !ct_reads_groups(rows))
     return ct_why(v->why, CT_ERR_ARG, "%s: %s is %u rows in groups: no whole index units", v->name,
                   what, rows);
@@ -101,10 +104,10 @@ uint32_t ct_vk_units_tensor(struct ct_vk *v, struct ct_seat seat, uint32_t units
   return add_tensor(v, seat, units, ct_grid(1, units, 1), written);
 }
 
-uint32_t ct_vk_groups_tensor(struct ct_vk *v, const struct ct_mat *m) {
+uint32_t ct_vk_groups_tensor(struct ct_vk *v, const struct ct_mat *m, bool written) {
   const uint32_t units = ct_mat_groups(m) / CT_GROUPS_TILES;
   return add_tensor(v, m->groups, ct_mat_planes(m) * units, ct_grid(ct_mat_planes(m), units, 1),
-                    false);
+                    written);
 }
 
 void ct_vk_carriers(struct ct_vk *v, unsigned va_reg) {
@@ -169,18 +172,32 @@ void ct_vk_ld_part(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struc
   ct_ld(v->l, &c);
 }
 
+/* So many index units, of whole tiles side by side. */
+static struct ct_dma groups(struct ct_ref dram, struct ct_ref spm, uint32_t units) {
+  enum { GROUPS = 4, WORDS = CT_GROUPS_TILES / GROUPS * CT_TILE };
+  return (struct ct_dma){.dram = dram,
+                         .spm = spm,
+                         .nb = WORDS,
+                         .n1 = GROUPS,
+                         .s1 = WORDS,
+                         .n2 = units,
+                         .d2 = 1,
+                         .s2 = GROUPS * WORDS,
+                         .comp = {.on = true}};
+}
+
 void ct_vk_ld_groups(struct ct_vk *v, struct ct_ref dram, struct ct_ref spm, uint32_t units,
                      bool free) {
-  enum { GROUPS = 4, WORDS = CT_GROUPS_TILES / GROUPS * CT_TILE };
-  ct_ld(v->l, &(struct ct_dma){.dram = dram,
-                               .spm = spm,
-                               .nb = WORDS,
-                               .n1 = GROUPS,
-                               .s1 = WORDS,
-                               .n2 = units,
-                               .d2 = 1,
-                               .s2 = GROUPS * WORDS,
-                               .comp = {.on = true, .free = free}});
+  struct ct_dma c = groups(dram, spm, units);
+  c.comp.free = free;
+  ct_ld(v->l, &c);
+}
+
+void ct_vk_st_groups(struct ct_vk *v, struct ct_ref dram, struct ct_ref spm, uint32_t units,
+                     unsigned bound_reg) {
+  struct ct_dma c = groups(dram, spm, units);
+  c.comp.n1_reg = bound_reg;
+  ct_st(v->l, &c);
 }
 
 void ct_vk_st(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,

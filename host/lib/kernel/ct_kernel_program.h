@@ -44,7 +44,7 @@ uint32_t ct_vk_rows_tensor(struct ct_vk *v, const struct ct_mat *m, bool written
 /* The same, but one plane behind the other: pieces are rows alone. */
 uint32_t ct_vk_line_tensor(struct ct_vk *v, const struct ct_mat *m, bool written);
 /* Index units of groups: planes, and units of sixteen tiles. */
-uint32_t ct_vk_groups_tensor(struct ct_vk *v, const struct ct_mat *m);
+uint32_t ct_vk_groups_tensor(struct ct_vk *v, const struct ct_mat *m, bool written);
 /* Units one behind the other. */
 uint32_t ct_vk_units_tensor(struct ct_vk *v, struct ct_seat seat, uint32_t units, bool written);
 /* When all tensors are known; loads calm words. va_reg: a register that only VA uses. */
@@ -79,6 +79,8 @@ void ct_vk_ld_part(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struc
 /* The tiles of so many index units. */
 void ct_vk_ld_groups(struct ct_vk *v, struct ct_ref dram, struct ct_ref spm, uint32_t units,
                      bool free);
+void ct_vk_st_groups(struct ct_vk *v, struct ct_ref dram, struct ct_ref spm, uint32_t units,
+                     unsigned bound_reg);
 /* Rows of a tensor of rows. */
 void ct_vk_ld_rows(struct ct_vk *v, uint32_t tensor, uint32_t plane, uint32_t row, uint32_t rows,
                    struct ct_ref spm);

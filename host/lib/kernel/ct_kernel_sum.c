@@ -212,29 +212,6 @@ static void finish(struct sum *s, unsigned sum, const struct ct_vk_made *y) {
               .reg = to, .spm = ct_behind(s->sum_rows, s->in_group * CT_F32_ROW_UNITS), .rows = 1});
 }
 
-/* Index units from one on, and the blocks of the other source. */
-static struct ct_ref load_units(struct sum *s, uint32_t unit, uint32_t units) {
-  const struct ct_ref slot = ct_next(s->v.l, s->words);
-  if (s->sources > 1)
-    load_rows(s, &s->x[1], unit * CT_GROUPS_TILES * CT_TILE, units * CT_GROUPS_TILES * CT_TILE,
-              ct_behind(slot, s->x[1].at * s->groups * CT_GROUPS_TILES));
-  ct_vk_ld_groups(&s->v, ct_tiles_of(s->v.l, s->x[0].tensor, s->plane, 1, unit, units), slot, units,
-                  s->k->x.free);
-  return slot;
-}
-
-/* The next ones are loaded meanwhile. */
-static void all_units(struct sum *s) {
-  const uint32_t all = s->segment / CT_TILE / CT_GROUPS_TILES;
-  struct ct_ref next = load_units(s, 0, ct_min_u32(s->groups, all));
-  for (uint32_t u = 0; u < all; u += s->groups) {
-    const uint32_t units = ct_min_u32(s->groups, all - u), after = u + units;
-    s->all = next;
-    if (after < all) next = load_units(s, after, ct_min_u32(s->groups, all - after));
-    blocks(s, 0, units * CT_GROUPS_TILES / s->blocks, s->blocks, CT_TILE);
-  }
-}
-
 static void all_blocks(struct sum *s) {
   const uint32_t whole = s->segment / CT_TILE, rest = whole % s->blocks;
   blocks(s, 0, whole / s->blocks, s->blocks, CT_TILE);
@@ -242,18 +219,23 @@ static void all_blocks(struct sum *s) {
   if (s->segment % CT_TILE) blocks(s, whole, 1, 1, s->segment % CT_TILE);
 }
 
+static void begin_all(struct sum *s) {
+  ct_va(s->v.l, &(struct ct_va){.to = temp(s, R_SUM)});
+  if (s->k->too.rows) ct_va(s->v.l, &(struct ct_va){.to = temp(s, R_SUM_TOO)});
+}
+
+static void finish_all(struct sum *s) {
+  finish(s, R_SUM, &s->y);
+  if (s->k->too.rows) finish(s, R_SUM_TOO, &s->too);
+}
+
 static void segment(void *kernel, uint32_t i) {
   struct sum *s = kernel;
   s->in_group = i;
   s->row = (s->together ? i : s->group * CT_TILE + i) * s->segment;
-  ct_va(s->v.l, &(struct ct_va){.to = temp(s, R_SUM)});
-  if (s->k->too.rows) ct_va(s->v.l, &(struct ct_va){.to = temp(s, R_SUM_TOO)});
-  if (s->groups)
-    all_units(s);
-  else
-    all_blocks(s);
-  finish(s, R_SUM, &s->y);
-  if (s->k->too.rows) finish(s, R_SUM_TOO, &s->too);
+  begin_all(s);
+  all_blocks(s);
+  finish_all(s);
 }
 
 /* ---- Sixteen segments: a tile of sums ---- */
@@ -288,23 +270,97 @@ static void whole_group(void *kernel, uint32_t g) {
 
 /* ---- Planes ---- */
 
+static struct ct_ref load_less(struct sum *s) {
+  struct ct_ref words = {.space = 0};
+  if (s->k->less.rows == 0) return words;
+  words = ct_next(s->v.l, s->less_words);
+  ct_vk_ld_row(&s->v, s->less.keep, ct_tile_of(s->v.l, s->less.tensor, s->plane, 0), words);
+  return words;
+}
+
+static void take_less(struct sum *s, struct ct_ref words) {
+  if (s->k->less.rows == 0) return;
+  s->less_row = ct_next(s->v.l, s->less_reg);
+  ct_vl(s->v.l,
+        &(struct ct_vmove){
+            .reg = s->less_row, .spm = words, .mode = ct_vk_vl_mode(s->less.keep), .rows = 1});
+}
+
 static void plane(void *kernel, uint32_t p) {
   struct sum *s = kernel;
-  struct ct_lower *l = s->v.l;
   const uint32_t whole = s->segments / CT_TILE, rest = s->segments % CT_TILE;
   s->plane = s->first_plane + p;
-  if (s->k->less.rows) {
-    const struct ct_ref words = ct_next(l, s->less_words);
-    s->less_row = ct_next(l, s->less_reg);
-    ct_vk_ld_row(&s->v, s->less.keep, ct_tile_of(l, s->less.tensor, s->plane, 0), words);
-    ct_vl(l, &(struct ct_vmove){
-                 .reg = s->less_row, .spm = words, .mode = ct_vk_vl_mode(s->less.keep), .rows = 1});
-  }
-  ct_repeat(l, whole, whole_group, s);
+  take_less(s, load_less(s));
+  ct_repeat(s->v.l, whole, whole_group, s);
   if (rest) group_of(s, whole, rest);
 }
 
+/* ---- Groups ---- */
+
+/* Index units of a plane: one at first, so that sums begin early, then as many as a slot takes, for
+ * LD changes between groups and others only when the one is through. */
+struct stretch {
+  uint32_t plane, unit, units;
+  struct ct_ref words, less;
+};
+
+static uint32_t units_of_plane(const struct sum *s) {
+  return s->segment / CT_TILE / CT_GROUPS_TILES;
+}
+
+static bool next_stretch(const struct sum *s, struct stretch *t) {
+  const uint32_t most = t->units ? ct_min_u32(2, s->groups) : 1;
+  t->unit += t->units;
+  if (t->unit == units_of_plane(s)) {
+    ++t->plane;
+    t->unit = 0;
+  }
+  t->units = ct_min_u32(most, units_of_plane(s) - t->unit);
+  return t->plane < ct_mat_planes(&s->k->x);
+}
+
+/* With the blocks of the other source. */
+static void load_stretch(struct sum *s, struct stretch *t) {
+  s->plane = t->plane;
+  if (t->unit == 0) t->less = load_less(s);
+  t->words = ct_next(s->v.l, s->words);
+  if (s->sources > 1)
+    load_rows(s, &s->x[1], t->unit * CT_GROUPS_TILES * CT_TILE,
+              t->units * CT_GROUPS_TILES * CT_TILE,
+              ct_behind(t->words, s->x[1].at * s->groups * CT_GROUPS_TILES));
+  ct_vk_ld_groups(&s->v, ct_tiles_of(s->v.l, s->x[0].tensor, s->plane, 1, t->unit, t->units),
+                  t->words, t->units, s->k->x.free);
+}
+
+static void add_stretch(struct sum *s, const struct stretch *t) {
+  s->plane = t->plane;
+  s->cols = ct_in_tile(s->k->x.cols, t->plane);
+  s->all = t->words;
+  if (t->unit == 0) take_less(s, t->less);
+  if (t->unit == 0) begin_all(s);
+  blocks(s, 0, t->units * CT_GROUPS_TILES / s->blocks, s->blocks, CT_TILE);
+  if (t->unit + t->units == units_of_plane(s)) finish_all(s);
+}
+
+/* The next ones are loaded while some are added: in their order their commands would come behind
+ * all those of that. */
+static void stretches(struct sum *s) {
+  struct stretch next = {0}, now;
+  bool more = next_stretch(s, &next);
+  load_stretch(s, &next);
+  while (more && !ct_lower_error(s->v.l)) {
+    now = next;
+    more = next_stretch(s, &next);
+    if (more) load_stretch(s, &next);
+    add_stretch(s, &now);
+  }
+}
+
 static void all_planes(struct sum *s) {
+  if (s->groups) {
+    stretches(s);
+    return;
+  }
   const uint32_t whole = s->k->x.cols / CT_TILE;
   s->first_plane = 0;
   s->cols = CT_TILE;
@@ -322,7 +378,7 @@ static void add_source(struct sum *s, const struct ct_mat *m) {
   x->mat = m;
   x->keep = CT_KEEP_ROWS;
   if (!groups) ct_vk_keep(m, &x->keep);
-  x->tensor = groups                   ? ct_vk_groups_tensor(&s->v, m)
+  x->tensor = groups                   ? ct_vk_groups_tensor(&s->v, m, false)
               : x->keep == CT_KEEP_F32 ? ct_vk_rows_tensor(&s->v, m, false)
                                        : ct_vk_tensor(&s->v, m, x->keep, false);
   s->groups |= groups; /* how many is known later */
@@ -349,16 +405,18 @@ static void place(struct sum *s, bool lean) {
   const uint32_t too_words = ct_vk_made(&s->v, &s->k->too, &s->too);
   s->temp = ct_reg_tensor(l, "sums", reg, TEMPS);
   reg += TEMPS;
-  for (unsigned i = 0; i < s->sources; ++i, reg += LOADS)
-    s->loads[i] = ct_reg_ring(l, "loads", reg, LOADS);
+  /* Groups come in short loops: registers that come round in a pass leave no passes over. */
+  const unsigned loads = s->groups ? MOST_BLOCKS : LOADS;
+  for (unsigned i = 0; i < s->sources; ++i, reg += loads)
+    s->loads[i] = ct_reg_ring(l, "loads", reg, loads);
   s->less_reg = ct_reg_ring(l, "row", reg++, 1);
-  s->sums = ct_reg_ring(l, "tile of sums", reg++, 1);
-  s->result = ct_reg_ring(l, "results", reg, lean ? 1 : 2);
+  if (s->segments > 1) s->sums = ct_reg_ring(l, "tile of sums", reg++, 1);
+  s->result = ct_reg_ring(l, "results", reg, lean || s->groups ? 1 : 2);
   ct_vk_carriers(&s->v, CT_VK_FIRST_REG);
   const uint32_t slots = s->v.room->group && !lean ? 2 : 1; /* one member's, the next one's */
   s->sum_words = ct_spm_ring(l, "tile of sums", CT_F32_TILE_UNITS, slots);
   s->out_words = ct_spm_ring(l, "out", out_words > too_words ? out_words : too_words, slots);
-  s->less_words = ct_spm_ring(l, "row", CT_F32_ROW_UNITS, slots);
+  s->less_words = ct_spm_ring(l, "row", CT_F32_ROW_UNITS, s->groups ? 2 : slots);
   const uint64_t left = ct_vk_left(&s->v);
   s->slots = !lean && left >= 2 * (uint64_t)s->block_words ? 2 : 1;
   s->blocks = 1;

@@ -16,12 +16,12 @@
 /* Chunks are short, so that loads, arithmetic and stores overlap in small matrices, too. */
 enum { MOST_CHUNK = 4, COMMANDS = 360 };
 
-/* Somewhere in a slot: tile t is at at + t * words. groups: of compressed tiles, which the tensor
- * has index units of. */
+/* Somewhere in a slot: its tiles follow each other from at * tiles of the slot on. groups: of
+ * compressed tiles, which an input is instead; of an output they are stored, too, if it is stored
+ * otherwise (0: it is not). */
 struct lane {
   enum ct_keep keep;
-  bool groups;
-  uint32_t tensor, at;
+  uint32_t tensor, groups, at;
 };
 
 struct tilewise {
@@ -34,11 +34,16 @@ struct tilewise {
   uint32_t in_words, out_words, row_words; /* of a tile, of a plane's rows */
   uint32_t in_ring, out_ring, row_ring;
   uint32_t chunk, slots;
-  bool pairs;  /* two tiles at a time, where there are two */
-  bool groups; /* an input is groups: a chunk is the tiles of an index unit */
+  uint32_t most; /* tiles of a slot of inputs: a chunk, or, where one is groups, those of so many
+                    index units */
+  bool pairs;    /* two tiles at a time, where there are two */
+  bool groups;   /* an input is groups */
+  bool packs;    /* an output is stored as groups: a slot of outputs is an index unit */
   /* Under way. */
-  uint32_t plane, first_plane, group, first_group, tiles, chunks;
-  struct ct_ref in_slot, out_slot;
+  uint32_t plane, first_plane, first_group, groups_left, tiles;
+  uint32_t done;             /* tiles of a slot of outputs in front of the chunk */
+  uint32_t loaded, at_group; /* of a slot of inputs: tiles in front of the pass; its first group */
+  struct ct_ref in_slot, row_slot, out_slot;
 };
 
 /* ---- A tile ---- */
@@ -47,23 +52,34 @@ struct tilewise {
 static void load_tiles(struct tilewise *s, unsigned v, uint32_t t) {
   struct ct_lower *l = s->v.l;
   const struct lane *in = &s->in[v];
-  const uint32_t words = ct_vk_words(in->keep);
+  const uint32_t words = ct_vk_words(in->keep), at = s->most * in->at;
   s->run.value[v] = ct_next_n(l, s->run.regs->load, s->run.more + 1);
   for (uint32_t i = 0; i <= s->run.more; ++i)
     ct_vl(l, &(struct ct_vmove){.reg = ct_nth(s->run.value[v], i),
-                                .spm = ct_behind(s->in_slot, s->tiles * in->at + (t + i) * words),
+                                .spm = ct_behind(s->in_slot, at + (s->loaded + t + i) * words),
                                 .mode = ct_vk_vl_mode(in->keep),
                                 .rows = s->run.rows});
+}
+
+/* Tiles of a slot of outputs. */
+static uint32_t unit_of(const struct tilewise *s) {
+  return s->packs ? CT_GROUPS_TILES : s->chunk;
+}
+
+/* Where tile t of the chunk goes. */
+static struct ct_ref result(const struct tilewise *s, const struct lane *out, uint32_t t) {
+  const struct ct_ref slot = s->packs ? ct_part(s->out_slot, s->done / s->tiles, 0) : s->out_slot;
+  return ct_behind(slot, unit_of(s) * out->at + (s->done + t) * ct_vk_words(out->keep));
 }
 
 static void store_value(struct tilewise *s, unsigned i, uint32_t t) {
   for (unsigned o = 0; o < s->k->outs; ++o)
     for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
       const struct lane *out = &s->out[o][keep];
-      const uint32_t words = ct_vk_words(out->keep);
-      if (s->k->out[o].value != s->plan.store[i] || out->tensor == 0) continue;
-      ct_vk_vs_more(&s->v, out->keep, s->k->out[o].mat.narrow, s->run.stored[i],
-                    ct_behind(s->out_slot, s->tiles * out->at + t * words), s->run.more);
+      const bool is = out->tensor || out->groups;
+      if (s->k->out[o].value != s->plan.store[i] || !is) continue;
+      ct_vk_vs_more(&s->v, out->keep, s->k->out[o].mat.narrow, s->run.stored[i], result(s, out, t),
+                    s->run.more);
     }
 }
 
@@ -77,75 +93,76 @@ static void some_tiles(void *kernel, uint32_t pass) {
     store_value(s, i, t);
 }
 
-/* ---- A chunk ---- */
+/* ---- What is loaded by a command each ---- */
 
-static void load_input(struct tilewise *s, unsigned v, uint32_t group, struct ct_ref to) {
+static void load_input(struct tilewise *s, unsigned v, uint32_t group, uint32_t tiles) {
   struct ct_lower *l = s->v.l;
   const struct lane *in = &s->in[v];
+  const struct ct_ref to = ct_behind(s->in_slot, s->most * in->at);
   const uint32_t plane = s->k->in[v].spread == CT_SPREAD_COLS ? 0 : s->plane;
-  const uint32_t unit = group / CT_GROUPS_TILES, units = s->tiles / CT_GROUPS_TILES;
+  const uint32_t unit = group / CT_GROUPS_TILES, units = tiles / CT_GROUPS_TILES;
   if (in->groups)
-    ct_vk_ld_groups(&s->v, ct_tiles_of(l, in->tensor, plane, 1, unit, units), to, units,
+    ct_vk_ld_groups(&s->v, ct_tiles_of(l, in->groups, plane, 1, unit, units), to, units,
                     s->k->in[v].mat.free);
   else
-    ct_vk_ld_part(&s->v, in->keep, ct_tiles_of(l, in->tensor, plane, 1, group, s->tiles), to,
-                  s->tiles, s->run.rows);
+    ct_vk_ld_part(&s->v, in->keep, ct_tiles_of(l, in->tensor, plane, 1, group, tiles), to, tiles,
+                  s->run.rows);
 }
 
-static void load_inputs(struct tilewise *s, struct ct_ref slot, uint32_t c, bool groups) {
-  for (unsigned i = 0; i < s->plan.loads; ++i) {
-    const unsigned v = s->plan.load[i];
-    if (s->in[v].groups == groups)
-      load_input(s, v, s->first_group + c * s->tiles, ct_behind(slot, s->tiles * s->in[v].at));
-  }
+static void load_inputs(struct tilewise *s, uint32_t group, uint32_t tiles, bool groups) {
+  for (unsigned i = 0; i < s->plan.loads; ++i)
+    if ((s->in[s->plan.load[i]].groups != 0) == groups)
+      load_input(s, s->plan.load[i], group, tiles);
 }
 
 /* Groups behind others: LD changes between them once. */
-static struct ct_ref load_chunk(struct tilewise *s, uint32_t c) {
-  struct ct_ref slot = {.space = 0};
-  if (s->plan.loads == 0) return slot;
-  slot = ct_next(s->v.l, s->in_ring);
-  load_inputs(s, slot, c, false);
-  load_inputs(s, slot, c, true);
-  return slot;
+static void load(struct tilewise *s, uint32_t group, uint32_t tiles) {
+  if (s->plan.loads == 0) return;
+  s->in_slot = ct_next(s->v.l, s->in_ring);
+  load_inputs(s, group, tiles, false);
+  load_inputs(s, group, tiles, true);
 }
 
-static void store_chunk(struct tilewise *s) {
+/* ---- A chunk ---- */
+
+static void store_chunk(struct tilewise *s, uint32_t group) {
   for (unsigned o = 0; o < s->k->outs; ++o)
     for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
       const struct lane *out = &s->out[o][keep];
       if (out->tensor == 0) continue;
-      ct_vk_st(&s->v, out->keep, ct_tiles_of(s->v.l, out->tensor, s->plane, 1, s->group, s->tiles),
-               ct_behind(s->out_slot, s->tiles * out->at), s->tiles);
+      ct_vk_st(&s->v, out->keep, ct_tiles_of(s->v.l, out->tensor, s->plane, 1, group, s->tiles),
+               result(s, out, 0), s->tiles);
     }
 }
 
-static void work(struct tilewise *s, uint32_t c) {
-  s->group = s->first_group + c * s->tiles;
-  s->out_slot = ct_next(s->v.l, s->out_ring);
-  ct_repeat(s->v.l, s->tiles / (s->run.more + 1), some_tiles, s);
-  store_chunk(s);
+static void store_groups(struct tilewise *s, uint32_t group) {
+  for (unsigned o = 0; o < s->k->outs; ++o)
+    for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+      const struct lane *out = &s->out[o][keep];
+      if (out->groups == 0) continue;
+      ct_vk_st_groups(&s->v, ct_tile_of(s->v.l, out->groups, s->plane, group / CT_GROUPS_TILES),
+                      ct_behind(s->out_slot, CT_GROUPS_TILES * out->at), 1,
+                      s->k->out[o].mat.bound_reg);
+    }
 }
 
-static void chunk(void *kernel, uint32_t c) {
+/* A chunk, or those of an index unit that is stored. */
+static void pass_of(void *kernel, uint32_t pass) {
   struct tilewise *s = kernel;
-  s->in_slot = load_chunk(s, c);
-  work(s, c);
+  const uint32_t all = s->packs ? CT_GROUPS_TILES : s->tiles, group = s->at_group + pass * all;
+  s->out_slot = ct_next(s->v.l, s->out_ring);
+  for (s->done = 0; s->done < all; s->done += s->tiles) {
+    s->loaded = s->groups ? pass * all + s->done : 0;
+    if (!s->groups) load(s, group + s->done, s->tiles);
+    ct_repeat(s->v.l, s->tiles / (s->run.more + 1), some_tiles, s);
+    store_chunk(s, group + s->done);
+  }
+  if (s->packs) store_groups(s, group);
 }
 
-/* Where chunks have many tiles the next one is loaded while one is worked on: in their order its
- * commands would come behind all those of that. */
-static void chunks(struct tilewise *s) {
-  if (!s->groups) {
-    ct_repeat(s->v.l, s->chunks, chunk, s);
-    return;
-  }
-  struct ct_ref next = load_chunk(s, 0);
-  for (uint32_t c = 0; c < s->chunks; ++c) {
-    s->in_slot = next;
-    if (c + 1 < s->chunks) next = load_chunk(s, c + 1);
-    work(s, c);
-  }
+static void passes(struct tilewise *s, uint32_t group, uint32_t tiles) {
+  s->at_group = group;
+  ct_repeat(s->v.l, tiles / (s->packs ? CT_GROUPS_TILES : s->tiles), pass_of, s);
 }
 
 /* ---- A plane ---- */
@@ -153,29 +170,84 @@ static void chunks(struct tilewise *s) {
 static void load_rows(struct tilewise *s) {
   struct ct_lower *l = s->v.l;
   if (s->plan.row_loads == 0) return;
-  const struct ct_ref slot = ct_next(l, s->row_ring);
+  s->row_slot = ct_next(l, s->row_ring);
   for (unsigned i = 0; i < s->plan.row_loads; ++i) {
     const unsigned v = s->plan.row_load[i];
     const uint32_t plane = s->k->in[v].spread == CT_SPREAD_ALL ? 0 : s->plane;
     ct_vk_ld_row(&s->v, s->in[v].keep, ct_tile_of(l, s->in[v].tensor, plane, 0),
-                 ct_behind(slot, s->in[v].at));
+                 ct_behind(s->row_slot, s->in[v].at));
   }
+}
+
+static void make_rows(struct tilewise *s) {
+  struct ct_lower *l = s->v.l;
   for (unsigned i = 0; i < s->plan.row_loads; ++i) {
     const unsigned v = s->plan.row_load[i];
     s->run.value[v] = ct_next(l, s->run.regs->row_load);
     ct_vl(l, &(struct ct_vmove){.reg = s->run.value[v],
-                                .spm = ct_behind(slot, s->in[v].at),
+                                .spm = ct_behind(s->row_slot, s->in[v].at),
                                 .mode = ct_vk_vl_mode(s->in[v].keep),
                                 .rows = 1});
   }
+  ct_tile_rows(l, &s->run);
 }
 
 static void plane(void *kernel, uint32_t p) {
   struct tilewise *s = kernel;
   s->plane = s->first_plane + p;
   load_rows(s);
-  ct_tile_rows(s->v.l, &s->run);
-  chunks(s);
+  make_rows(s);
+  passes(s, s->first_group, s->groups_left);
+}
+
+/* ---- Inputs that are groups ---- */
+
+/* Some index units of a plane: few at first, so that work begins early, then as many as a slot
+ * takes, for LD changes between groups and others only when the one is through. */
+struct stretch {
+  uint32_t plane, group, tiles;
+  bool first; /* of its plane */
+  struct ct_ref in, rows;
+};
+
+static bool next_stretch(const struct tilewise *s, struct stretch *t, uint32_t planes) {
+  const uint32_t end = s->first_group + s->groups_left;
+  const bool begins = t->tiles == 0;
+  const uint32_t most = begins ? CT_GROUPS_TILES : ct_min_u32(2 * CT_GROUPS_TILES, s->most);
+  t->group += t->tiles;
+  t->first = begins || t->group == end;
+  if (t->first) {
+    t->plane = begins ? s->first_plane : t->plane + 1;
+    t->group = s->first_group;
+  }
+  t->tiles = ct_min_u32(most, end - t->group);
+  return t->plane < s->first_plane + planes;
+}
+
+static void load_stretch(struct tilewise *s, struct stretch *t) {
+  s->plane = t->plane;
+  if (t->first) load_rows(s);
+  load(s, t->group, t->tiles);
+  t->rows = s->row_slot;
+  t->in = s->in_slot;
+}
+
+/* The next ones are loaded while some are worked on: in their order their commands would come
+ * behind all those of that. */
+static void stretches(struct tilewise *s, uint32_t planes) {
+  struct stretch next = {0}, now;
+  bool more = next_stretch(s, &next, planes);
+  load_stretch(s, &next);
+  while (more && !ct_lower_error(s->v.l)) {
+    now = next;
+    more = next_stretch(s, &next, planes);
+    if (more) load_stretch(s, &next);
+    s->plane = now.plane;
+    s->row_slot = now.rows;
+    s->in_slot = now.in;
+    if (now.first) make_rows(s);
+    passes(s, now.group, now.tiles);
+  }
 }
 
 /* ---- All ---- */
@@ -185,11 +257,15 @@ static void plane(void *kernel, uint32_t p) {
 static void some_groups(struct tilewise *s, uint32_t planes, uint32_t first, uint32_t groups,
                         uint32_t tiles) {
   s->first_group = first;
+  s->groups_left = groups;
   s->run.more = s->pairs && tiles % 2 == 0 ? 1 : 0;
   s->run.regs = &s->regs[s->run.more];
   s->tiles = tiles;
-  s->chunks = tiles ? groups / tiles : 0;
-  if (s->chunks && planes) ct_repeat(s->v.l, planes, plane, s);
+  if (!groups || !planes) return;
+  if (s->groups)
+    stretches(s, planes);
+  else
+    ct_repeat(s->v.l, planes, plane, s);
 }
 
 static void some_planes(struct tilewise *s, uint32_t first, uint32_t planes, uint32_t groups,
@@ -243,16 +319,31 @@ static int check_all(const struct tilewise *s) {
 }
 
 static void place_in(struct tilewise *s, unsigned v, bool row) {
+  const struct ct_mat *m = &s->k->in[v].mat;
   struct lane *in = &s->in[v];
-  in->groups = s->k->in[v].mat.groups.reg;
-  s->groups |= in->groups;
   in->keep = CT_KEEP_ROWS;
-  if (!in->groups) ct_vk_keep(&s->k->in[v].mat, &in->keep);
-  in->tensor = in->groups ? ct_vk_groups_tensor(&s->v, &s->k->in[v].mat)
-                          : ct_vk_tensor(&s->v, &s->k->in[v].mat, in->keep, false);
+  if (m->groups.reg) {
+    in->groups = ct_vk_groups_tensor(&s->v, m, false);
+  } else {
+    ct_vk_keep(m, &in->keep);
+    in->tensor = ct_vk_tensor(&s->v, m, in->keep, false);
+  }
+  s->groups |= in->groups != 0;
   uint32_t *words = row ? &s->row_words : &s->in_words;
   in->at = *words;
   *words += row ? ct_vk_row_words(in->keep) : ct_vk_words(in->keep);
+}
+
+static void place_out(struct tilewise *s, const struct ct_mat *m, enum ct_keep keep,
+                      struct lane *out) {
+  const bool packed = m->groups.reg && m->packed == keep;
+  if (m->keep[keep].reg == 0 && !packed) return;
+  out->keep = keep;
+  if (m->keep[keep].reg) out->tensor = ct_vk_tensor(&s->v, m, keep, true);
+  if (packed) out->groups = ct_vk_groups_tensor(&s->v, m, true);
+  s->packs |= packed;
+  out->at = s->out_words;
+  s->out_words += ct_vk_words(keep);
 }
 
 static void place_all(struct tilewise *s) {
@@ -261,14 +352,8 @@ static void place_all(struct tilewise *s) {
   for (unsigned i = 0; i < s->plan.row_loads; ++i)
     place_in(s, s->plan.row_load[i], true);
   for (unsigned o = 0; o < s->k->outs; ++o)
-    for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-      struct lane *out = &s->out[o][keep];
-      if (s->k->out[o].mat.keep[keep].reg == 0) continue;
-      out->keep = (enum ct_keep)keep;
-      out->tensor = ct_vk_tensor(&s->v, &s->k->out[o].mat, out->keep, true);
-      out->at = s->out_words;
-      s->out_words += ct_vk_words(out->keep);
-    }
+    for (unsigned keep = 0; keep < CT_KEEPS; ++keep)
+      place_out(s, &s->k->out[o].mat, (enum ct_keep)keep, &s->out[o][keep]);
 }
 
 /* Commands of a tile; what two sets of registers and two slots make of them, at most. */
@@ -276,7 +361,7 @@ static unsigned commands(const struct tilewise *s) {
   unsigned stores = 0;
   for (unsigned o = 0; o < s->k->outs; ++o)
     for (unsigned keep = 0; keep < CT_KEEPS; ++keep)
-      stores += s->out[o][keep].tensor != 0;
+      stores += s->out[o][keep].tensor || s->out[o][keep].groups;
   return s->plan.commands + 2 * (s->plan.loads + stores) + 2;
 }
 
@@ -288,22 +373,28 @@ static void take_registers(struct tilewise *s) {
   if (s->pairs) ct_tile_take(s->v.l, &s->plan, CT_VK_FIRST_REG, 1, 2, &s->regs[1]);
 }
 
-static void take_words(struct tilewise *s) {
-  const uint32_t each = s->in_words + s->out_words;
-  const uint64_t groups = (uint64_t)ct_tiles(s->k->rows) * (is_flat(s) ? ct_tiles(s->k->cols) : 1);
-  if (s->row_words) s->row_ring = ct_spm_ring(s->v.l, "rows", s->row_words, 1);
-  const uint64_t left = ct_vk_left(&s->v);
-  s->slots = left >= 2 * (uint64_t)each && commands(s) * 6 <= COMMANDS ? 2 : 1;
-  uint64_t most = left / ((uint64_t)s->slots * each);
+/* A chunk has so many tiles of inputs, or of inputs and outputs, in each slot. */
+static void choose_chunk(struct tilewise *s, uint64_t groups, uint64_t left) {
+  const uint32_t each = s->in_words + (s->packs ? 0 : s->out_words);
+  const uint64_t own = s->packs ? (uint64_t)CT_GROUPS_TILES * s->out_words : 0; /* of a slot */
+  s->slots = left >= 2 * (each + own) && commands(s) * 6 <= COMMANDS ? 2 : 1;
+  uint64_t most = MOST_CHUNK;
+  if (each) most = left > s->slots * own ? (left / s->slots - own) / each : 0;
   if (most > MOST_CHUNK) most = MOST_CHUNK;
   if (most > groups / 4) most = groups / 4;
-  s->chunk = most < 2 ? 1 : (uint32_t)most & ~1u;
+  s->most = s->chunk = most < 2 ? 1 : (uint32_t)most & ~1u;
+}
+
+static void take_words(struct tilewise *s) {
+  const uint64_t groups = (uint64_t)ct_tiles(s->k->rows) * (is_flat(s) ? ct_tiles(s->k->cols) : 1);
+  if (s->row_words) s->row_ring = ct_spm_ring(s->v.l, "rows", s->row_words, s->groups ? 2 : 1);
+  choose_chunk(s, groups, ct_vk_left(&s->v));
   if (s->groups) {
-    s->chunk = CT_GROUPS_TILES * ct_groups_at_once((uint32_t)groups);
+    s->most = CT_GROUPS_TILES * ct_groups_at_once((uint32_t)groups);
     s->slots = 2;
   }
-  if (s->in_words) s->in_ring = ct_spm_ring(s->v.l, "in", s->chunk * s->in_words, s->slots);
-  s->out_ring = ct_spm_ring(s->v.l, "out", s->chunk * s->out_words, s->slots);
+  if (s->in_words) s->in_ring = ct_spm_ring(s->v.l, "in", s->most * s->in_words, s->slots);
+  s->out_ring = ct_spm_ring(s->v.l, "out", unit_of(s) * s->out_words, s->slots);
 }
 
 static void member(void *kernel, uint32_t i) {

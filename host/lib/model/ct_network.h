@@ -415,7 +415,7 @@ bool ct_kept_looks(const ct_network *n, uint64_t step);
  * it is looked at again when the next begins. */
 int ct_kept_look(ct_network *n);
 /* The bound of what a stage stores, as its jobs get it. */
-void ct_kept_argument(const ct_network *n, const struct ct_stage *stage, struct ct_job *job);
+void ct_kept_arguments(const ct_network *n, const struct ct_stage *stage, struct ct_job *job);
 
 /* ---- ct_network_frame.c ---- */
 

@@ -408,8 +408,9 @@ void ct_kept_ended(ct_network *n, int error) {
   n->shared->looking = NULL;
 }
 
-void ct_kept_argument(const ct_network *n, const struct ct_stage *stage, struct ct_job *job) {
-  job->args[CT_ARG_BOUND - 1] = (uint32_t)n->bound[stage->kept - 1] << 4;
+void ct_kept_arguments(const ct_network *n, const struct ct_stage *stage, struct ct_job *job) {
+  for (unsigned i = 0; i < stage->stores; ++i)
+    job->args[stage->store[i].reg - 1] = (uint32_t)n->bound[stage->store[i].kept] << 4;
 }
 
 /* ---- Facts --------------------------------------------------------------------------------- */

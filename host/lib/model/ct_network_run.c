@@ -53,7 +53,7 @@ static void make_jobs(const ct_network *n, size_t index, const struct ct_job *li
   const struct ct_programs *p = &n->part[index].programs;
   for (size_t k = 0; k < ct_network_stage_jobs(n, index); ++k) {
     jobs[k] = *like;
-    if (stage->kept) ct_kept_argument(n, stage, &jobs[k]);
+    ct_kept_arguments(n, stage, &jobs[k]);
     jobs[k].program = p->of[k % p->count];
     if (!stage->overlaps) jobs[k].flags = 0;
     ct_compiled_pass(&n->compiled, stage, (uint32_t)(k / p->count), jobs[k].args);
@@ -155,7 +155,7 @@ struct run {
 /* What the first job that failed ended with: those behind it are only skipped. */
 static int say_why(struct run *r, int err) {
   const struct ct_stage *stage = &r->n->compiled.stage[r->bad_stage];
-  const bool full = r->bad.code == CT_DEV_COMP && stage->kept;
+  const bool full = r->bad.code == CT_DEV_COMP && stage->stores;
   if (err != CT_ERR_JOB || !r->bad.code) return err;
   return ct_fail(r->n->dev, err,
                  "the device ended a job of %s (%s): %s (%s, address 0x%" PRIx32 ")%s", stage->node,
