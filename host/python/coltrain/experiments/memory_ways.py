@@ -16,12 +16,14 @@ class Net:
     data: str
     cost: float
     """Of a point, beside others."""
+    images: int
+    """That it is trained with."""
 
 
 NETS = {
-    "lenet5": Net("LeNet-5", 0.03, "fashion-mnist", 1.0),
-    "resnet8": Net("ResNet-8", 0.05, "random-32x32x3", 20.0),
-    "vgg": Net("VGG-like", 0.01, "random-32x32x3", 12.0),
+    "lenet5": Net("LeNet-5", 0.03, "fashion-mnist", 1.0, 16000),
+    "resnet8": Net("ResNet-8", 0.05, "random-32x32x3", 5.0, 8000),
+    "vgg": Net("VGG-like", 0.01, "random-32x32x3", 3.0, 16000),
 }
 
 
