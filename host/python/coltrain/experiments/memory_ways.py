@@ -21,9 +21,9 @@ class Net:
 
 
 NETS = {
-    "lenet5": Net("LeNet-5", 0.03, "fashion-mnist", 1.0, 16000),
-    "resnet8": Net("ResNet-8", 0.05, "random-32x32x3", 5.0, 8000),
-    "vgg": Net("VGG-like", 0.01, "random-32x32x3", 3.0, 16000),
+    "lenet5": Net("LeNet-5", 0.03, "fashion-mnist", 1.0, 8000),
+    "resnet8": Net("ResNet-8", 0.05, "random-32x32x3", 5.0, 4000),
+    "vgg": Net("VGG-like", 0.01, "random-32x32x3", 3.0, 8000),
 }
 
 
@@ -38,6 +38,8 @@ class Way:
     error: float = 0.0
     masks: bool = False
     """A bit a number beside it says what ReLUs let through."""
+    by_host: str = ""
+    """What the host does in training: sets bounds by AC-GC's rule, rounds groups."""
 
 
 WAYS = {
@@ -46,7 +48,8 @@ WAYS = {
     "hbfp8-mask": Way("HBFP8, compressed without loss", "compressed", 0.0),
     "hbfp4": Way("HBFP4", "hbfp4", 4.5),
     "recompute": Way("HBFP8, made again", "recompute", 8.5),
-    "actnn2": Way("groups of 2 bits (ActNN), by the host", "", 2 + 2 * 16 / GROUP),
+    "actnn2": Way("groups of 2 bits (ActNN), by the host", "", 2 + 2 * 16 / GROUP, by_host="groups"),
+    "acgc": Way("compressed, bounds by AC-GC, with masks", "compressed", 0.0, 0.0, True, by_host="acgc"),
     "s=0.01": Way("compressed, s = 0.01", "compressed", 0.0, 0.01),
     "s=0.1": Way("compressed, s = 0.1", "compressed", 0.0, 0.1),
     "s=0.01-mask": Way("compressed, s = 0.01, with masks", "compressed", 0.0, 0.01, True),
