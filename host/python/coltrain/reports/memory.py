@@ -28,7 +28,9 @@ def bars(figure: Any, rows: list[Json]) -> None:
     grid = figure.add_gridspec(3, 1)
     places = range(len(rows))
     ax = charts.axes(figure, "", "bits of a number", sub=grid[0])
-    ax.bar(places, [r["bits_per_value"] or 0 for r in rows], color=charts.COLOURS["serve"])
+    drawn = ax.bar(places, [r["bits_per_value"] or 0 for r in rows], color=charts.COLOURS["serve"])
+    ax.bar_label(drawn, [f"{r['bits_per_value']:.1f}" if r["bits_per_value"] else "" for r in rows], fontsize=9, color=charts.COLOURS["soft"])
+    ax.margins(y=0.2)
     names(ax, rows, False)
     ax = charts.axes(figure, "", "right answers, mean over seeds with 95 % interval", percent=True, sub=grid[1])
     for i, r in enumerate(rows):
