@@ -231,7 +231,7 @@ def test_intervals(tmp_path: Path) -> None:
 
 
 def test_requests_beside_steps() -> None:
-    setup = Setup("lenet5", "s=0.1", 1, 2, 2, "random-28x28x1", "sim:")
+    setup = Setup("lenet5", "s=0.1", 1, 1, 1, "random-28x28x1", "sim:")
     data = coltrain.load_dataset(setup.data, 1)
     with coltrain.open("emu:") as device, compiled(device, setup) as network:
         network.draw(1)
