@@ -13,7 +13,7 @@ from typing import Any
 import coltrain._abi as abi
 from coltrain.cli import Parser, count
 from coltrain.experiments.common import Experiment
-from coltrain.experiments.memory_beside import BESIDE, REQUESTS
+from coltrain.experiments.memory_beside import BESIDE, DEVICE, REQUESTS
 from coltrain.experiments.memory_targets import MASK, interval, targets_of
 from coltrain.experiments.memory_ways import NETS, WAYS
 from coltrain.experiments.points import Json, Point
@@ -61,7 +61,7 @@ class Memory(Experiment):
         """Of requests, on a simulated core of its own."""
         batch, requests = BESIDE[net][0], REQUESTS // 20 if self.options.quick else REQUESTS
         args = ["--beside", "--net", net, "--keep", keep, "--batch", str(batch), "--images", str(20 * batch), "--data", NETS[net].data]
-        args += ["--requests", str(requests), "--device", "sim:"]
+        args += ["--requests", str(requests), "--device", DEVICE]
         settings = {"coltrain": abi.VERSION, "kind": "memory beside", "options": args}
         return Point(f"beside-{net}-{keep}", settings, args=args, cost=10.0, module="coltrain.experiments.memory_run")
 

@@ -16,6 +16,8 @@ from coltrain.experiments.memory_graphs import F32, Setup, compiled, set_bounds
 
 REQUESTS, PITCH = 400, 5003
 """Cycles from one to the next."""
+DEVICE = "sim:bandwidth=8"
+"""Where the memory is what steps wait for."""
 BESIDE: dict[str, tuple[int, tuple[str, ...]]] = {
     "lenet5": (16, ("hbfp8", "s=0.1", "s=0.1-mask")),
     "resnet8": (4, ("hbfp8", "s=0.1")),
