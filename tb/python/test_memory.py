@@ -258,7 +258,8 @@ def test_deviations() -> None:
         figures = measure(Setup("lenet5", keep, 1, 16, 320, "random-28x28x1", "emu:"))
         own = {(d["tensor"], d["weight"]): d["deviation"] for d in figures["deviations"] if d["made_of_it"]}
         assert set(own) == {("pool1", "conv2.weight"), ("pool2", "fc1.weight"), ("fc1", "fc2.weight"), ("fc2", "logits.weight")}
-        assert all(0.3 < d < 1.2 for d in own.values()), own
+        assert all(0.3 < d < 1.5 for d in own.values()), own
+        assert 0.65 < sum(own.values()) / len(own) < 1.6, own  # K is neither one more nor one less
         assert figures["deviation_own"] == max(own.values())
         assert figures["reserved_bytes"] >= figures["peak_bytes"]
         if WAYS[keep].masks:

@@ -18,7 +18,7 @@ from coltrain.experiments.memory_targets import MASK, interval, targets_of
 from coltrain.experiments.memory_ways import NETS, WAYS
 from coltrain.experiments.points import Json, Point
 
-QUICK_IMAGES, MOST_IMAGES = 64, 10**7
+IMAGES, QUICK_IMAGES, MOST_IMAGES = 4000, 64, 10**7
 BATCH = 16
 SAME = ("recompute", MASK)
 """Ways whose steps have the bits of HBFP8."""
@@ -42,17 +42,16 @@ class Memory(Experiment):
 
     @classmethod
     def arguments(cls, parser: Parser) -> None:
-        by_net = ", ".join(f"{name} {net.images}" for name, net in NETS.items())
         parser.add_argument("--device", metavar="URI", default="emu:", help="of the last step: one with a clock gives its cycles (emu:)")
-        parser.add_argument("--images", metavar="N", type=count(1, MOST_IMAGES), help=f"that each network is trained with ({by_net})")
+        parser.add_argument("--images", metavar="N", type=count(1, MOST_IMAGES), help=f"that each network is trained with ({IMAGES})")
         parser.add_argument("--data", metavar="DATA", help="images of 32x32x3 for resnet8 and vgg, such as a folder of CIFAR-10 (drawn ones)")
 
-    def images(self, net: str) -> int:
-        return int(self.options.images or (QUICK_IMAGES if self.options.quick else NETS[net].images))
+    def images(self) -> int:
+        return int(self.options.images or (QUICK_IMAGES if self.options.quick else IMAGES))
 
     def point(self, net: str, keep: str, seed: int) -> Point:
         data = self.options.data if self.options.data and net != "lenet5" else NETS[net].data
-        args = ["--net", net, "--keep", keep, "--seed", str(seed), "--images", str(self.images(net)), "--batch", str(BATCH), "--data", data]
+        args = ["--net", net, "--keep", keep, "--seed", str(seed), "--images", str(self.images()), "--batch", str(BATCH), "--data", data]
         args += ["--device", self.options.device]
         settings = {"coltrain": abi.VERSION, "kind": "memory", "options": args}
         return Point(f"{net}-{keep}-{seed}", settings, args=args, cost=NETS[net].cost, module="coltrain.experiments.memory_run")
@@ -97,7 +96,7 @@ class Memory(Experiment):
 
     def summary(self) -> Json:
         rows = [r for net in NETS for keep in WAYS if (r := self.row(net, keep))]
-        run = {"folder": self.options.out, "quick": self.options.quick, "device": self.options.device, "images": {net: self.images(net) for net in NETS}}
+        run = {"folder": self.options.out, "quick": self.options.quick, "device": self.options.device, "images": self.images()}
         beside = [beside_row(f) for net, keep in besides() if (f := self.store.load(self.beside(net, keep)))]
         targets = [t.json() for t in targets_of(rows, beside)]
         return {"experiment": self.name, "run": run, "rows": rows, "beside": beside, "targets": targets}

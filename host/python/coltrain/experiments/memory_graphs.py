@@ -25,7 +25,7 @@ class Setup:
     seed: int
     batch: int
     images: int
-    """In all; 0: each of the training images once."""
+    """In all."""
     data: str
     device: str
 
@@ -34,7 +34,7 @@ class Setup:
 
 
 def samples(setup: Setup, data: coltrain.Dataset) -> Iterator[tuple[F32, npt.NDArray[np.uint32]]]:
-    wanted, epoch = setup.images or len(data.train), 0
+    wanted, epoch = setup.images, 0
     while wanted > 0:
         for x, y in data.batches(setup.batch, epoch):
             if wanted <= 0:
@@ -59,7 +59,8 @@ def feed_of(graph: coltrain.Graph, x: F32, y: npt.NDArray[np.uint32]) -> dict[st
 def plain_graph(setup: Setup) -> coltrain.Graph:
     """In FP32, with gradients and updates; it can still be changed."""
     g = coltrain.Graph.builtin(setup.net, setup.batch, training=True)
-    g.optimise("loss", NETS[setup.net].rate, momentum=MOMENTUM)
+    steps = max(1, -(-setup.images // setup.batch))
+    g.optimise("loss", coltrain.Schedule(NETS[setup.net].rate, "cosine", period=steps), momentum=MOMENTUM)
     return g
 
 

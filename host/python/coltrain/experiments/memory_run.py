@@ -33,7 +33,7 @@ UNIT = 16
 
 def accuracy(device: coltrain.Device, net: str, values: dict[str, F32], data: coltrain.Dataset, most: int) -> float:
     graph = coltrain.Graph.builtin(net, TESTED, training=False)
-    count, correct = min(len(data.test), most or len(data.test)), 0
+    count, correct = min(len(data.test), most), 0
     with device.compile(graph) as answers:
         answers.write({t: values[t] for t in graph.by_role(coltrain.Role.WEIGHT, coltrain.Role.STATE)})
         for at in range(0, count, TESTED):
@@ -187,7 +187,7 @@ def main() -> int:
     p.add_argument("--keep", choices=sorted(WAYS), required=True)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--batch", type=int, default=16)
-    p.add_argument("--images", type=int, default=0)
+    p.add_argument("--images", type=int, required=True)
     p.add_argument("--data", required=True)
     p.add_argument("--device", default="emu:")
     p.add_argument("--beside", action="store_true")

@@ -13,17 +13,16 @@ GROUP = 256
 class Net:
     text: str
     rate: float
+    """In the first step; it falls to 0 by a cosine."""
     data: str
     cost: float
     """Of a point, beside others."""
-    images: int
-    """That it is trained with."""
 
 
 NETS = {
-    "lenet5": Net("LeNet-5", 0.03, "fashion-mnist", 1.0, 8000),
-    "resnet8": Net("ResNet-8", 0.05, "random-32x32x3", 5.0, 4000),
-    "vgg": Net("VGG-like", 0.01, "random-32x32x3", 3.0, 8000),
+    "lenet5": Net("LeNet-5", 0.02, "fashion-mnist", 1.0),
+    "resnet8": Net("ResNet-8", 0.05, "random-32x32x3", 5.0),
+    "vgg": Net("VGG-like", 0.01, "random-32x32x3", 3.0),
 }
 
 
