@@ -12,6 +12,7 @@ from coltrain.experiments.points import Json
 
 OVER_FP32, OVER_MASK, BATCHES, NOISE, NO_LATER = 13.5, 1.8, 3.0, 2.0, 1.05
 RAW, MASK, CLOSE, MASKED = "hbfp8", "hbfp8-mask", "s=0.1", "s=0.1-mask"
+STEP = "cycles of a step at most those of one with HBFP8, in a memory of 8 bytes a cycle, over which they are"
 Rows = dict[tuple[str, str], Json]
 
 
@@ -88,6 +89,6 @@ def targets_of(rows: Sequence[Json], beside: Sequence[Json]) -> list[Target]:
         accuracy_target(by, RAW, "HBFP8"),
         deviation_target(by, "deviation_own", "gradients of weights deviate by s at most by what they are made of"),
         deviation_target(by, "deviation_others", "gradients of other weights deviate by s at most"),
-        over_raw(beside, (CLOSE,), "step_cycles", "a step takes at most the cycles of one with HBFP8 in a memory of 8 bytes a cycle, over these", 1.0),
+        over_raw(beside, (CLOSE,), "step_cycles", STEP, 1.0),
         over_raw(beside, (CLOSE, MASKED), "p99_cycles", f"p99 of requests beside steps that compress at most {NO_LATER} of that beside HBFP8", NO_LATER),
     ]
