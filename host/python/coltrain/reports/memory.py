@@ -17,8 +17,10 @@ KEY = (("alone", "-", "kept as it is, and what a step needs besides"), ("train",
 
 
 def names(ax: Any, rows: list[Json], there: bool) -> None:
-    """The ways below a chart, or only their lines."""
-    ax.set_xticks(range(len(rows)), [r["keep"] if there else "" for r in rows], rotation=60 if there else 0, ha="right" if there else "center", rotation_mode="anchor")
+    """The ways below a chart, upright where it is narrow, or only their lines."""
+    wide = ax.figure.get_figwidth() * 72 > charts.NARROW[0] + 1
+    how = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if wide else {"rotation": 90}
+    ax.set_xticks(range(len(rows)), [r["keep"] if there else "" for r in rows], **(how if there else {}))
     ax.set_xlim(-0.6, len(rows) - 0.4)
     ax.grid(axis="x", visible=False)
 
