@@ -3,7 +3,7 @@
 
 256 numbers have a minimum and a maximum in bfloat16, and are rounded at random to one of four levels between them. Rounded is what gradients of
 weights and of normalisations are made of; which elements ReLUs let through, and where maxima were, gradients know exactly, as ActNN keeps both beside.
-A step whose host rounds nothing has the bits of one of fp32.
+A step whose host rounds nothing has the bits of one of fp32, but where something normalises: there sums are in another order.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 It trains on emu:. Then a fresh device makes one more step, with the weights and the bounds that training has ended with: so the most pages in use
 are those of such a step, and not of the first one, which loses nothing. That device may be simulated, and has cycles then.
 
-Groups of 2 bits are no way of the device's: the host rounds them between the two halves of a step (memory_groups.py), so there is no last step of it.
+Groups of 2 bits are no way of the device's: the host rounds what is kept in front of a step (memory_groups.py), so there is no last step of it.
 With --beside it is another point: requests while such steps are made (memory_beside.py).
 """
 
