@@ -195,7 +195,10 @@ def fusion(s: Json) -> Iterable[DataFile]:
 
 def memory(s: Json) -> Iterable[DataFile]:
     figures = "bits_per_value:.3f ratio_fp32:.3f peak_bytes:.0f reserved_bytes:.0f accuracy:.4f run_bytes:.0f pages_bytes:.0f dram_bytes:.0f cycles:.0f relative_error:.4f deviation_own:.3f deviation_others:.3f"
-    yield DataFile("memory", 2, f"net keep seeds steps {figures}", s["rows"])
+    intervals = "accuracy_low:.4f accuracy_high:.4f lost:.4f lost_low:.4f lost_high:.4f"
+    yield DataFile("memory", 2, f"net keep seeds steps {figures} {intervals}", s["rows"])
+    cycles = "step_cycles:.0f median_cycles:.0f p99_cycles:.0f most_cycles alone_median_cycles:.0f alone_p99_cycles:.0f alone_most_cycles"
+    yield DataFile("memory-beside", 2, f"net keep requests pages_bytes {cycles}", s["beside"])
 
 
 def targets(s: Json) -> DataFile:

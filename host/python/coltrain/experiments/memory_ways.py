@@ -13,15 +13,16 @@ GROUP = 256
 class Net:
     text: str
     rate: float
+    """In the first step; it falls to 0 by a cosine."""
     data: str
     cost: float
     """Of a point, beside others."""
 
 
 NETS = {
-    "lenet5": Net("LeNet-5", 0.03, "fashion-mnist", 1.0),
-    "resnet8": Net("ResNet-8", 0.05, "random-32x32x3", 20.0),
-    "vgg": Net("VGG-like", 0.01, "random-32x32x3", 12.0),
+    "lenet5": Net("LeNet-5", 0.02, "fashion-mnist", 1.0),
+    "resnet8": Net("ResNet-8", 0.05, "random-32x32x3", 5.0),
+    "vgg": Net("VGG-like", 0.01, "random-32x32x3", 3.0),
 }
 
 
@@ -36,6 +37,8 @@ class Way:
     error: float = 0.0
     masks: bool = False
     """A bit a number beside it says what ReLUs let through."""
+    by_host: str = ""
+    """What the host does in training: sets bounds by AC-GC's rule, rounds groups."""
 
 
 WAYS = {
@@ -44,7 +47,8 @@ WAYS = {
     "hbfp8-mask": Way("HBFP8, compressed without loss", "compressed", 0.0),
     "hbfp4": Way("HBFP4", "hbfp4", 4.5),
     "recompute": Way("HBFP8, made again", "recompute", 8.5),
-    "actnn2": Way("groups of 2 bits (ActNN), by the host", "", 2 + 2 * 16 / GROUP),
+    "actnn2": Way("groups of 2 bits (ActNN), by the host", "", 2 + 2 * 16 / GROUP, by_host="groups"),
+    "acgc": Way("compressed, bounds by AC-GC, with masks", "compressed", 0.0, 0.0, True, by_host="acgc"),
     "s=0.01": Way("compressed, s = 0.01", "compressed", 0.0, 0.01),
     "s=0.1": Way("compressed, s = 0.1", "compressed", 0.0, 0.1),
     "s=0.01-mask": Way("compressed, s = 0.01, with masks", "compressed", 0.0, 0.01, True),

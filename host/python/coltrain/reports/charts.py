@@ -137,14 +137,14 @@ def chart(draw: Draw, title: str, text: str, height: float | None = None) -> Mar
     )
 
 
-def of_networks(rows: list[dict[str, Any]], networks: dict[str, Any], draw: Callable[[Any, list[dict[str, Any]]], None], text: str) -> list[tuple[str, Markup]]:
+def of_networks(rows: list[dict[str, Any]], networks: dict[str, Any], draw: Callable[[Any, list[dict[str, Any]]], None], text: str, height: float | None = None) -> list[tuple[str, Markup]]:
     """The name and a chart of each network that has rows; networks: by the rows' `net`, with a `text`."""
 
     def of(own: list[dict[str, Any]]) -> Draw:
         return lambda figure, narrow: draw(figure, own)
 
     there = {net: own for net in networks if (own := [r for r in rows if r["net"] == net])}
-    return [(networks[net].text, chart(of(own), networks[net].text, text)) for net, own in there.items()]
+    return [(networks[net].text, chart(of(own), networks[net].text, text, height)) for net, own in there.items()]
 
 
 def axes(figure: Any, x: str, y: str, *, percent: bool = False, log: bool = False, sub: Any = None) -> Any:
