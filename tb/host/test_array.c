@@ -521,6 +521,48 @@ static void test_a_shared_member_moves(void **state) {
   rig_close(&r);
 }
 
+/* Whether memory is somebody's still, even if only of jobs that have not ended. */
+static bool is_kept(const ct_device *dev, uint64_t at) {
+  for (const struct ct_heap_block *b = dev->data.first; b; b = b->next)
+    if (at >= b->addr && at < b->addr + b->size) return b->used;
+  return false;
+}
+
+/* A run that could not be ended keeps the weights of a member that has left, in a rank or not. */
+static void test_left_behind_by_a_run(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  const struct bed_case c = small(&feed, 0.1);
+  struct ct_rank *rank;
+  struct ct_event e;
+  float logits[20];
+  (void)state;
+  for (unsigned ranked = 0; ranked < 2; ++ranked) {
+    rig_open(&r, "emu:", NULL);
+    const uint32_t number = bed_join(r.array, r.dev, &c);
+    ct_network *n = ct_array_network(r.array, number), *answers = answers_of(&r, &c, n);
+    run(&r, 1);
+    ask(&r, answers, logits);
+    if (ranked) {
+      const struct ct_rank two = {.slots = 2, .common = true};
+      assert_int_equal(ct_rank_create(n, &two, 2, &rank), CT_OK);
+      assert_int_equal(ct_network_move(n, rank, 1), CT_OK);
+    }
+    const uint64_t at = n->live->image;
+    assert_int_equal(ct_set_timeout(r.dev, 1), CT_OK);
+    assert_int_equal(ct_reg_write(r.dev, CT_REG_CTRL, 2), CT_OK); /* no job begins */
+    assert_int_equal(ct_network_run(answers, CT_INFERENCE, 0), CT_ERR_DEVICE);
+    assert_int_equal(ct_array_leave(r.array, number), CT_OK);
+    ct_network_free(answers);
+    assert_true(is_kept(r.dev, at));
+    assert_int_equal(ct_reg_write(r.dev, CT_REG_CTRL, 0), CT_OK);
+    while (ct_outstanding(r.dev, CT_INFERENCE))
+      assert_int_equal(ct_reap(r.dev, &e, 1000), CT_OK);
+    assert_false(is_kept(r.dev, at));
+    rig_close(&r);
+  }
+}
+
 /* ---- Both queues -------------------------------------------------------------------------------
  */
 
@@ -1016,6 +1058,7 @@ int main(void) {
       cmocka_unit_test(test_batches_of_their_own),
       cmocka_unit_test(test_ranks),
       cmocka_unit_test(test_a_shared_member_moves),
+      cmocka_unit_test(test_left_behind_by_a_run),
       cmocka_unit_test(test_both_queues),
       cmocka_unit_test(test_both_beside_a_version),
       cmocka_unit_test(test_no_version_beside_a_rank),

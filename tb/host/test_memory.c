@@ -404,6 +404,25 @@ static void closing_takes_it_all(void **state) {
   }
 }
 
+/* The last that is left of a closed device is a batch, whose steps keep activations in its memory:
+ * the device goes with it, and nobody looks into it any more. */
+static void a_batch_is_the_last(void **state) {
+  (void)state;
+  const uint32_t wide[] = {784, 512, 512, 10};
+  const struct ct_training many = {.batch = 512, .rates = {.lr = 0.1f}};
+  ct_device *dev;
+  ct_model *model;
+  ct_batch *batch;
+  OK(ct_open("emu:dram=64", &dev));
+  OK(ct_model_create(dev, wide, 3, 1, &model));
+  OK(ct_model_training(model, &many));
+  assert_true(model->plan->work != 0);
+  OK(ct_batch_create(model, &batch));
+  ct_model_free(model);
+  ct_close(dev);
+  ct_batch_free(batch);
+}
+
 /* ---- Programs of products ------------------------------------------------------------------- */
 
 /* Counts what is written where programs lie. */
@@ -584,6 +603,7 @@ int main(void) {
       cmocka_unit_test(a_freed_network_keeps_its_memory),
       cmocka_unit_test(blocking_calls_keep_their_buffers),
       cmocka_unit_test(closing_takes_it_all),
+      cmocka_unit_test(a_batch_is_the_last),
       cmocka_unit_test(products_keep_their_programs),
       cmocka_unit_test(kept_programs_give_way),
       cmocka_unit_test(several_jobs_take_what_room_there_is),

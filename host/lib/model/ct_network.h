@@ -373,12 +373,15 @@ struct ct_rank {
   uint32_t slots;
   bool common;
   struct ct_regions at[CT_RANK_FRAMES]; /* of slot 0; `lasting` of the first alone */
+  struct ct_until left;                 /* jobs that still use weights whose owners are gone */
   size_t refs;
 };
 /* Nothing of it is held yet: to be dropped, should nobody move in. CT_ERR_NO_SPACE. */
 int ct_rank_create(ct_network *like, const struct ct_rank *how, uint32_t frames,
                    struct ct_rank **rank);
 void ct_rank_drop(struct ct_rank *rank);
+/* The same for weights in it that these jobs may still use. */
+void ct_rank_leave(struct ct_rank *rank, const struct ct_until *left);
 
 /* Brings what a network and its frames have of that to a slot. No run and no version of it may be
  * under way. */

@@ -17,7 +17,7 @@ static int no_memory(ct_device *dev) {
 
 static void give_back(struct ct_rank *rank) {
   for (unsigned i = 0; i < CT_RANK_FRAMES; ++i) {
-    ct_give_back_after(rank->dev, rank->at[i].lasting, CT_TRAINING, CT_OK);
+    ct_give_back_until(rank->dev, rank->at[i].lasting, &rank->left);
     for (unsigned k = 0; k < CT_EXTERNALS; ++k)
       ct_give_back_after(rank->dev, rank->at[i].external[k], CT_TRAINING, CT_OK);
   }
@@ -27,6 +27,12 @@ void ct_rank_drop(struct ct_rank *rank) {
   if (rank->refs > 0 && --rank->refs > 0) return;
   if (rank->dev->queues) give_back(rank);
   free(rank);
+}
+
+void ct_rank_leave(struct ct_rank *rank, const struct ct_until *left) {
+  for (unsigned q = 0; q < CT_QUEUES; ++q)
+    if (rank->left.below[q] < left->below[q]) rank->left.below[q] = left->below[q];
+  ct_rank_drop(rank);
 }
 
 /* Whether frames have places for it in the rank. */

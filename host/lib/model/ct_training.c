@@ -220,11 +220,10 @@ static int check_batch(const ct_batch *b) {
   return ct_check_handle(b ? &b->frame.handle : NULL, "batch");
 }
 
-/* Its plan stays as long as it. */
+/* Its plan stays as long as it, and goes first: with the last handle a closed device goes. */
 static void release_batch(ct_batch *b) {
-  struct ct_plan *plan = b->frame.refs == 1 ? b->plan : NULL;
+  if (b->frame.refs == 1) release(b->plan);
   ct_frame_release(&b->frame);
-  release(plan);
 }
 
 static const struct ct_lay *lay_of(const ct_network *n, unsigned external) {

@@ -37,7 +37,7 @@ int ct_weights_make(ct_device *dev, uint64_t bytes, ct_weights **weights) {
 /* Jobs that could not be ended keep the image until they have. */
 static void give_back(const ct_weights *w) {
   if (w->rank)
-    ct_rank_drop(w->rank);
+    ct_rank_leave(w->rank, &w->left);
   else if (w->dev->queues)
     ct_give_back_until(w->dev, w->image, &w->left);
   if (w->state) ct_heap_free(&w->dev->data, w->state);
