@@ -396,6 +396,36 @@ static void test_masks(void **state) {
   assert_memory_not_equal(masked, lost, sizeof exact);
 }
 
+/* What is gated and squared by one step has no other reader in front but who makes its mask, which
+ * is made of records: these have a place. */
+static void test_mask_of_what_one_step_reads(void **state) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  (void)state;
+  struct bed b;
+  bed_make(&b);
+  b.masks = b.update = true;
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(1, 16, 16, 16)),
+            one = ct_graph_tensor(b.g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                               .shape = SHAPE(16, 1, 1, 16),
+                                                               .initial = CT_INITIAL_HE}),
+            mean = BED_ADD(&b, "average_pool", BED_IN(BED_ADD(&b, "conv", BED_IN(in, one))),
+                           BED_ATTRS({"kernel", 2, {3, 3}}, {"pad", 4, {1, 1, 1, 1}})),
+            gated = BED_ADD(&b, "relu", BED_IN(BED_ADD(&b, "add", BED_IN(mean, in)))),
+            rows = BED_ADD(&b, "flatten",
+                           BED_IN(BED_ADD(&b, "global_average_pool",
+                                          BED_IN(BED_ADD(&b, "mul", BED_IN(gated, gated)))))),
+            two = ct_graph_tensor(b.g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                               .shape = SHAPE(CLASSES, 16),
+                                                               .initial = CT_INITIAL_HE}),
+            labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(1, CLASSES)),
+            logits = BED_ADD(&b, "linear", BED_IN(rows, two)),
+            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+  bed_check(&b);
+  loses_nothing(&b, 40);
+  bed_free(&b);
+}
+
 /* A mask of which nothing is 0 takes as many bits as there are pages for, and nothing else of its
  * ReLU is kept. */
 static void test_room_for_masks(void **state) {
@@ -1148,6 +1178,7 @@ int main(void) {
                                      cmocka_unit_test(test_on_the_way),
                                      cmocka_unit_test(test_rounded_as_said),
                                      cmocka_unit_test(test_masks),
+                                     cmocka_unit_test(test_mask_of_what_one_step_reads),
                                      cmocka_unit_test(test_room_for_masks),
                                      cmocka_unit_test(test_maxima),
                                      cmocka_unit_test(test_follows_what_updates),
