@@ -336,6 +336,8 @@ static void test_rounded_as_said(void **state) {
 
 /* ---- Masks ---- */
 
+static int convolved(struct bed *b, int x, uint32_t from, uint32_t to);
+
 /* What is above 0 in HBFP8, and mostly below the bound, lets gradients through. More than the gate
  * reads it: the next layer, and with `twice` the step that gates. */
 static void gated_weights(const char *op, bool twice, bool masks, uint32_t bound, float *w) {
@@ -394,6 +396,65 @@ static void test_masks(void **state) {
   gated_weights("relu", true, false, 129, lost);
   assert_memory_not_equal(masked, exact, sizeof exact);
   assert_memory_not_equal(masked, lost, sizeof exact);
+}
+
+/* What is gated and squared by one step has no other reader in front but who makes its mask, which
+ * is made of records: these have a place. */
+static void test_mask_of_what_one_step_reads(void **state) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  (void)state;
+  struct bed b;
+  bed_make(&b);
+  b.masks = b.update = true;
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(1, 16, 16, 16)),
+            one = ct_graph_tensor(b.g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                               .shape = SHAPE(16, 1, 1, 16),
+                                                               .initial = CT_INITIAL_HE}),
+            mean = BED_ADD(&b, "average_pool", BED_IN(BED_ADD(&b, "conv", BED_IN(in, one))),
+                           BED_ATTRS({"kernel", 2, {3, 3}}, {"pad", 4, {1, 1, 1, 1}})),
+            gated = BED_ADD(&b, "relu", BED_IN(BED_ADD(&b, "add", BED_IN(mean, in)))),
+            rows = BED_ADD(&b, "flatten",
+                           BED_IN(BED_ADD(&b, "global_average_pool",
+                                          BED_IN(BED_ADD(&b, "mul", BED_IN(gated, gated)))))),
+            two = ct_graph_tensor(b.g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                               .shape = SHAPE(CLASSES, 16),
+                                                               .initial = CT_INITIAL_HE}),
+            labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(1, CLASSES)),
+            logits = BED_ADD(&b, "linear", BED_IN(rows, two)),
+            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+  bed_check(&b);
+  loses_nothing(&b, 40);
+  bed_free(&b);
+}
+
+/* The gradient of a convolution's input that gates twice by what it multiplies by has place for one
+ * mask: its sum takes an input's. */
+static void test_masks_for_which_there_is_no_place(void **state) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  (void)state;
+  struct bed b;
+  bed_make(&b);
+  b.masks = b.update = true;
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(1, 16, 16, 16)),
+            from = BED_ADD(&b, "sigmoid", BED_IN(convolved(&b, in, 16, 16))),
+            sum =
+                BED_ADD(&b, "add",
+                        BED_IN(BED_ADD(&b, "sigmoid", BED_IN(convolved(&b, from, 16, 16))), from)),
+            gated = BED_ADD(&b, "relu", BED_IN(sum)), twice = BED_ADD(&b, "relu", BED_IN(gated)),
+            both = BED_ADD(&b, "mul", BED_IN(twice, gated)),
+            last = BED_ADD(&b, "add", BED_IN(convolved(&b, both, 16, 16), both)),
+            rows = BED_ADD(&b, "flatten", BED_IN(BED_ADD(&b, "global_average_pool", BED_IN(last)))),
+            w = ct_graph_tensor(b.g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
+                                                             .shape = SHAPE(CLASSES, 16),
+                                                             .initial = CT_INITIAL_HE}),
+            labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(1, CLASSES)),
+            logits = BED_ADD(&b, "linear", BED_IN(rows, w)),
+            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
+  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
+  bed_check(&b);
+  loses_nothing(&b, 41);
+  bed_free(&b);
 }
 
 /* A mask of which nothing is 0 takes as many bits as there are pages for, and nothing else of its
@@ -1148,6 +1209,8 @@ int main(void) {
                                      cmocka_unit_test(test_on_the_way),
                                      cmocka_unit_test(test_rounded_as_said),
                                      cmocka_unit_test(test_masks),
+                                     cmocka_unit_test(test_mask_of_what_one_step_reads),
+                                     cmocka_unit_test(test_masks_for_which_there_is_no_place),
                                      cmocka_unit_test(test_room_for_masks),
                                      cmocka_unit_test(test_maxima),
                                      cmocka_unit_test(test_follows_what_updates),

@@ -29,13 +29,18 @@ static struct reading reading_of(const struct ct_net_step *s, unsigned in) {
   return r;
 }
 
+/* Behind a product its sum is an input, too. */
+static bool has_place(const struct ct_net_step *s) {
+  return s->tile.ins + (s->kind != CT_STEP_TILES) < CT_TILE_INS;
+}
+
 /* The input of a step for gradients that gates by the value, if it has place for one more where it
  * reads it otherwise, too; or CT_TILE_INS. */
 static unsigned gated_by(const struct ct_net_step *s, int value, struct reading *r) {
   for (unsigned i = 0; ct_step_is_back(s) && i < s->tile.ins; ++i) {
     *r = reading_of(s, i);
     if (s->in[i] == value && s->tile.in[i].spread == CT_SPREAD_NONE && r->gates &&
-        (!r->otherwise || s->tile.ins < CT_TILE_INS))
+        (!r->otherwise || has_place(s)))
       return i;
   }
   return CT_TILE_INS;

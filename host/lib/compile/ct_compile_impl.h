@@ -426,6 +426,7 @@ struct ct_readers {
   size_t step;              /* its number in the list */
   bool need[CT_KEEPS], any; /* how those for gradients read it */
   bool again;               /* one of them makes something again */
+  bool in_front;            /* somebody in front reads it */
 };
 struct ct_readers ct_readers_of(struct ct_compiler *c, int value);
 /* Whether it is a matrix of its own that a run makes in front, and that gradients read when at

@@ -65,6 +65,7 @@ static void look(struct ct_compiler *c, struct ct_net_step *s, int value, unsign
   if (value != scan->value) return;
   if (made || !ct_step_is_back(s)) {
     if (s->order > r->front) r->front = s->order;
+    r->in_front = r->in_front || !made;
     return;
   }
   r->again = r->again || ct_step_makes_again(s);
@@ -437,7 +438,7 @@ static void unpack_all(struct ct_compiler *c, int value, int index, enum ct_keep
 }
 
 /* Whether nobody in front reads what a tile program makes, as with masks, and that surely stores
- * groups itself: then it needs no place. */
+ * groups itself: then it needs no place. (Who makes a mask of it has the same order.) */
 static bool is_packed_alone(const struct ct_compiler *c, int value, const struct ct_readers *r) {
   const struct ct_val *v = &c->value[value];
   const struct ct_net_step *s = &c->step[v->step];
@@ -447,7 +448,7 @@ static bool is_packed_alone(const struct ct_compiler *c, int value, const struct
   uint64_t words = (uint64_t)CT_GROUPS_TILES * CT_TILE;
   for (unsigned i = 0; i < s->tile.ins; ++i)
     words += words_of(c, s->in[i], false);
-  return s->kind == CT_STEP_TILES && r->front == s->order && ct_reads_groups(v->rows) &&
+  return s->kind == CT_STEP_TILES && !r->in_front && ct_reads_groups(v->rows) &&
          s->tile.ops <= SHORT && outside < CT_EXTERNALS &&
          2 * words + OTHER_WORDS <= c->options->spm_words;
 }
