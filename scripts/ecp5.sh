@@ -150,7 +150,7 @@ ecp5_rounds() {
 }
 
 # ecp5_try LOG COMMAND...: as ecp5_bounded, but ended, too, when $stall rounds of router2 have brought no fewer conflicts than there were before: from then on
-# they only grow, and the rounds get longer. Looks every $poll seconds.
+# they only grow, and the rounds get longer. The last 20 get six times as many: with so few a round takes a second. Looks every $poll seconds.
 ecp5_try() {
   log=$1
   shift
@@ -163,7 +163,9 @@ ecp5_try() {
     sleep "$poll"
     # shellcheck disable=SC2046  # three numbers, or nothing
     set -- $(ecp5_rounds "$log")
-    if [ $# -eq 3 ] && [ $(($1 - $3)) -ge "$stall" ]; then
+    allowed=$stall
+    if [ "${2:-21}" -le 20 ]; then allowed=$((6 * stall)); fi
+    if [ $# -eq 3 ] && [ $(($1 - $3)) -ge "$allowed" ]; then
       stalled=1
       kill "$try" 2>/dev/null || :
       break
@@ -172,7 +174,7 @@ ecp5_try() {
   ended=0
   wait "$try" || ended=$?
   trap - INT TERM
-  if [ -n "$stalled" ] && [ "$ended" -ne 0 ]; then echo "stopped: $stall rounds without fewer conflicts (STALL allows more)" >>"$log"; fi
+  if [ -n "$stalled" ] && [ "$ended" -ne 0 ]; then echo "stopped: $allowed rounds without fewer conflicts (STALL allows more)" >>"$log"; fi
   if [ "$ended" -eq 124 ]; then echo "stopped after $limit seconds (LIMIT allows more)" >>"$log"; fi
   return "$ended"
 }

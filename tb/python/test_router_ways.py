@@ -14,7 +14,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 # Places, or routes as the first weight says: 1 ends well, 2 has more conflicts in each round for ever, 3 ends with an error at once, 4 says
-# nothing, 5 routes only with fillers in the netlist, 6 is slower without them. A call a line in calls.txt.
+# nothing, 5 routes only with fillers in the netlist, 6 is slower without them, 7 needs many rounds for the last two conflicts. A call a line in calls.txt.
 NEXTPNR = """#!/usr/bin/python3
 import json, sys, time
 given = dict(zip(sys.argv, sys.argv[1:] + [""]))
@@ -44,7 +44,7 @@ if first == "3":
 if first == "4":
     time.sleep(100)
 for i in range(1, 1000):
-    over = 10 - i if first == "1" else 100 + i
+    over = 10 - i if first == "1" else 100 + i if first != "7" else max(2, 10 - i) if i < 50 else 0
     with open("%s_congestion_by_coordinate_%d.csv" % (given["--router2-heatmap"], i), "w") as heat:
         for x in range(128):
             heat.write("".join("%d," % (40 if 30 <= x < 40 and 60 <= y < 70 else 0) for y in range(97)) + "\\n")
@@ -55,7 +55,7 @@ for i in range(1, 1000):
         print("Info: Max frequency for clock '$glbnet$clk': 36.13 MHz (FAIL at 40.00 MHz)")
         print("Info: Max frequency for clock '$glbnet$clk': %s at 40.00 MHz)" % clock)
         sys.exit()
-    time.sleep(0.02 if first == "2" else 0)
+    time.sleep(0.02 if first in "27" else 0)
 """
 
 
@@ -82,6 +82,12 @@ def test_the_second_way_routes_what_was_placed_once(tmp_path: Path) -> None:
     assert time.monotonic() - began < 15, "the first try was not ended early"
     assert "10 rounds without fewer conflicts" in (tmp_path / "pnr-0-2:0.5:1.log").read_text()
     assert "overused=0 " in (tmp_path / "pnr.log").read_text()
+
+
+def test_the_last_conflicts_get_more_rounds(tmp_path: Path) -> None:
+    status, _, lines = tries(tmp_path, "7:0:1")
+    assert status == 0
+    assert lines == ["placement 0, weights 7:0:1: 50 rounds, fewest conflicts 0 in round 50, routed: yes"]
 
 
 def test_no_way_routes(tmp_path: Path) -> None:
