@@ -397,6 +397,49 @@ static void test_windows(void **state) {
   test_free(t);
 }
 
+struct image_case {
+  uint32_t images, in, out, k;
+  int32_t pad;
+};
+
+/* Images of 15 x 15. */
+static void uneven_layer(struct layer *t, const struct image_case *c) {
+  memset(&t->conv, 0, sizeof t->conv);
+  t->conv.shape = (struct ct_window_shape){
+      .images = c->images, .h = 15, .w = 15, .ky = c->k, .kx = c->k, .top = c->pad, .left = c->pad};
+  t->conv.shape.sy = t->conv.shape.sx = 1;
+  t->conv.shape.dy = t->conv.shape.dx = 1;
+  t->conv.shape.groups = 1;
+  t->conv.x.cols = c->in;
+  t->conv.y.cols = c->out;
+  complete(t, (uint32_t)c->pad, (uint32_t)c->pad);
+}
+
+/* 225 pixels are one more than whole tiles: blocks of the second image do not begin where it does,
+ * and those that a loop over the blocks of an image would take cross its end. */
+static void test_uneven_images(void **state) {
+  (void)state;
+  static const struct image_case cases[] = {{2, 16, 16, 3, 1},  {2, 32, 16, 3, 1},
+                                            {4, 48, 16, 3, 1},  {4, 16, 15, 15, 0},
+                                            {8, 32, 15, 15, 0}, {11, 16, 22, 15, 0}};
+  static const uint32_t words[] = {925, 1711, 1996, 2328, 2500, 4096, 4312, 8192};
+  struct layer *t = test_calloc(1, sizeof *t);
+  struct kbed b;
+  unsigned runs = 0;
+  kb_open(&b, "emu:", 75);
+  for (unsigned i = 0; i < 2 * sizeof cases / sizeof *cases; ++i) {
+    const enum pass pass = i % 2 ? INPUT : FORWARD;
+    uneven_layer(t, &cases[i / 2]);
+    prepare(t, &b, pass);
+    for (unsigned w = 0; w < sizeof words / sizeof *words; ++w)
+      runs += run(t, &b, pass, words[w]);
+  }
+  print_message("%u runs\n", runs);
+  assert_true(runs > 60);
+  kb_close(&b);
+  test_free(t);
+}
+
 /* What a walk cannot express, or what does not fit together, gets a sentence. */
 static void test_refusals(void **state) {
   (void)state;
@@ -434,8 +477,9 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_forward), cmocka_unit_test(test_input),
-                                     cmocka_unit_test(test_weights), cmocka_unit_test(test_windows),
-                                     cmocka_unit_test(test_refusals)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_forward),       cmocka_unit_test(test_input),
+      cmocka_unit_test(test_weights),       cmocka_unit_test(test_windows),
+      cmocka_unit_test(test_uneven_images), cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests_name("convolutions", tests, NULL, NULL);
 }

@@ -185,13 +185,20 @@ static bool even(const struct ct_conv_rows *c, uint32_t r, uint32_t passes) {
   return is;
 }
 
+/* Whether n passes from row r on fall into runs of `run` of which each is even. A run that begins
+ * in the midst of an image may cross its end where the first one does not: each is looked at. */
+static bool even_runs(const struct ct_conv_rows *c, uint32_t r, uint32_t n, uint32_t run) {
+  if (run == 0 || n % run) return false;
+  for (uint32_t i = 0; i < n; i += run)
+    if (!even(c, r + i * pass_rows(c), run)) return false;
+  return true;
+}
+
 /* Whole passes from row `from` on: all in a loop, or those of an image, or none. */
 static void blocks(struct ct_conv_rows *c, uint32_t from, uint32_t n) {
   const uint32_t rows = pass_rows(c);
   const uint32_t image = (uint32_t)(c->view.nx * c->view.ny) / rows;
-  const uint32_t step = even(c, from, n)                                  ? n
-                        : image && n % image == 0 && even(c, from, image) ? image
-                                                                          : 1;
+  const uint32_t step = even(c, from, n) ? n : even_runs(c, from, n, image) ? image : 1;
   for (uint32_t i = 0; i < n; i += step) {
     c->from = from + i * rows;
     repeat(c, BLOCKS, step, block_pass);
