@@ -69,10 +69,10 @@ def test_readme_agrees_with_the_data() -> None:
     product = float(rows_of("targets", "target")["512 cubed: at least 99.6 % of the array"]["figure"])
     assert product == other["512 cubed on the small core (bench gemm --core 16x8 --shape 512x512x512), array busy"]
     routes = re.findall(r"^\| (\w+)[^|]* \| \d+ \| ([^|]+) \|", (TOP / "docs/fpga.md").read_text(), flags=re.MULTILINE)
-    met = [(rtl, outcome) for rtl, outcome in routes if outcome.startswith("**")]
-    assert len(met) == 2 and len({rtl for rtl, _ in met}) == 2
-    assert any(outcome.startswith("does not route") for _, outcome in routes)
-    clock = met[-1][1].strip("*")
+    met = [(rtl, float(outcome.split()[0].strip("*"))) for rtl, outcome in routes if outcome.startswith("**")]
+    last = [clock for rtl, clock in met if rtl == met[-1][0]]
+    assert min(last) >= 40
+    clocks = f"{last[0]:.1f}" if len(last) == 1 else f"{min(last):.1f} to {max(last):.1f}"
     text = " ".join(page.split())
     for sentence in (
         f"p99 is {worst:.2f} of alone at worst",
@@ -81,7 +81,7 @@ def test_readme_agrees_with_the_data() -> None:
         f"p99 is {other['demo, p99 beside training over p99 alone']:.2f} of alone, in one short run",
         f"right answers rise to {other['demo, right answers of the last version on the test images']:.0f} %",
         f"either core busy in {product} % of the cycles",
-        f"two earlier states were each routed once, the later at {clock}, and others not |",
+        f"its board has routed with {['one', 'two', 'each'][len(last) - 1]} of three seeds, at {clocks} MHz |",
     ):
         assert sentence in text, sentence
 
