@@ -72,7 +72,6 @@ def test_readme_agrees_with_the_data() -> None:
     met = [(rtl, float(outcome.split()[0].strip("*"))) for rtl, outcome in routes if outcome.startswith("**")]
     last = [clock for rtl, clock in met if rtl == met[-1][0]]
     assert min(last) >= 40
-    clocks = f"{last[0]:.1f}" if len(last) == 1 else f"{min(last):.1f} to {max(last):.1f}"
     text = " ".join(page.split())
     for sentence in (
         f"p99 is {worst:.2f} of alone at worst",
@@ -81,7 +80,7 @@ def test_readme_agrees_with_the_data() -> None:
         f"p99 is {other['demo, p99 beside training over p99 alone']:.2f} of alone, in one short run",
         f"right answers rise to {other['demo, right answers of the last version on the test images']:.0f} %",
         f"either core busy in {product} % of the cycles",
-        f"its board has routed with {['one', 'two', 'each'][len(last) - 1]} of three seeds, at {clocks} MHz |",
+        f"its board has routed with {['one', 'two', 'each'][len(last) - 1]} of three seeds, at {min(last):.1f} MHz or more |",
     ):
         assert sentence in text, sentence
 
