@@ -190,7 +190,7 @@ ecp5_ways() {
   dir=$1 top=$2 json=$3
   shift 3
   : >"$dir/tries.txt"
-  rm -rf "$dir/slow"
+  rm -rf "$dir/slow" "$dir/heat"
   placement=0 free=
   while :; do
     ecp5_bounded "$dir/place2.log" "$nextpnr" "$@" --no-route --json "$json" --write "$dir/$top.kept.json" || return 1

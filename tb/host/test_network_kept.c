@@ -337,6 +337,7 @@ static void test_rounded_as_said(void **state) {
 /* ---- Masks ---- */
 
 static int convolved(struct bed *b, int x, uint32_t from, uint32_t to);
+static void classified(struct bed *b, int map, uint32_t images);
 
 /* What is above 0 in HBFP8, and mostly below the bound, lets gradients through. More than the gate
  * reads it: the next layer, and with `twice` the step that gates. */
@@ -401,29 +402,15 @@ static void test_masks(void **state) {
 /* What is gated and squared by one step has no other reader in front but who makes its mask, which
  * is made of records: these have a place. */
 static void test_mask_of_what_one_step_reads(void **state) {
-  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
   (void)state;
   struct bed b;
   bed_make(&b);
   b.masks = b.update = true;
   const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(1, 16, 16, 16)),
-            one = ct_graph_tensor(b.g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
-                                                               .shape = SHAPE(16, 1, 1, 16),
-                                                               .initial = CT_INITIAL_HE}),
-            mean = BED_ADD(&b, "average_pool", BED_IN(BED_ADD(&b, "conv", BED_IN(in, one))),
+            mean = BED_ADD(&b, "average_pool", BED_IN(convolved(&b, in, 16, 16)),
                            BED_ATTRS({"kernel", 2, {3, 3}}, {"pad", 4, {1, 1, 1, 1}})),
-            gated = BED_ADD(&b, "relu", BED_IN(BED_ADD(&b, "add", BED_IN(mean, in)))),
-            rows = BED_ADD(&b, "flatten",
-                           BED_IN(BED_ADD(&b, "global_average_pool",
-                                          BED_IN(BED_ADD(&b, "mul", BED_IN(gated, gated)))))),
-            two = ct_graph_tensor(b.g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
-                                                               .shape = SHAPE(CLASSES, 16),
-                                                               .initial = CT_INITIAL_HE}),
-            labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(1, CLASSES)),
-            logits = BED_ADD(&b, "linear", BED_IN(rows, two)),
-            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
-  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
-  bed_check(&b);
+            gated = BED_ADD(&b, "relu", BED_IN(BED_ADD(&b, "add", BED_IN(mean, in))));
+  classified(&b, BED_ADD(&b, "mul", BED_IN(gated, gated)), 1);
   loses_nothing(&b, 40);
   bed_free(&b);
 }
@@ -431,28 +418,17 @@ static void test_mask_of_what_one_step_reads(void **state) {
 /* The gradient of a convolution's input that gates twice by what it multiplies by has place for one
  * mask: its sum takes an input's. */
 static void test_masks_for_which_there_is_no_place(void **state) {
-  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
   (void)state;
   struct bed b;
   bed_make(&b);
   b.masks = b.update = true;
   const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(1, 16, 16, 16)),
             from = BED_ADD(&b, "sigmoid", BED_IN(convolved(&b, in, 16, 16))),
-            sum =
-                BED_ADD(&b, "add",
-                        BED_IN(BED_ADD(&b, "sigmoid", BED_IN(convolved(&b, from, 16, 16))), from)),
-            gated = BED_ADD(&b, "relu", BED_IN(sum)), twice = BED_ADD(&b, "relu", BED_IN(gated)),
-            both = BED_ADD(&b, "mul", BED_IN(twice, gated)),
-            last = BED_ADD(&b, "add", BED_IN(convolved(&b, both, 16, 16), both)),
-            rows = BED_ADD(&b, "flatten", BED_IN(BED_ADD(&b, "global_average_pool", BED_IN(last)))),
-            w = ct_graph_tensor(b.g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
-                                                             .shape = SHAPE(CLASSES, 16),
-                                                             .initial = CT_INITIAL_HE}),
-            labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(1, CLASSES)),
-            logits = BED_ADD(&b, "linear", BED_IN(rows, w)),
-            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
-  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
-  bed_check(&b);
+            other = BED_ADD(&b, "sigmoid", BED_IN(convolved(&b, from, 16, 16))),
+            gated = BED_ADD(&b, "relu", BED_IN(BED_ADD(&b, "add", BED_IN(other, from)))),
+            twice = BED_ADD(&b, "relu", BED_IN(gated)),
+            both = BED_ADD(&b, "mul", BED_IN(twice, gated));
+  classified(&b, BED_ADD(&b, "add", BED_IN(convolved(&b, both, 16, 16), both)), 1);
   loses_nothing(&b, 41);
   bed_free(&b);
 }
@@ -665,16 +641,11 @@ static int convolved(struct bed *b, int x, uint32_t from, uint32_t to) {
   return BED_ADD(b, "conv", BED_IN(x, w));
 }
 
-/* Two layers of images whose pixels are index units as a whole: several in a plane, the last of
- * which is no quarter of them, or one. */
-static void whole_units(struct bed *b, uint32_t images, uint32_t channels) {
+/* What classifies the means of maps of 16 channels, and is trained. */
+static void classified(struct bed *b, int map, uint32_t images) {
   static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
-  bed_make(b);
-  b->update = true;
-  const int in = bed_tensor(b, CT_ROLE_INPUT, SHAPE(images, 16, 16, 16)),
-            one = normalised(b, convolved(b, in, 16, channels), channels),
-            two = normalised(b, convolved(b, one, channels, 16), 16),
-            rows = BED_ADD(b, "flatten", BED_IN(BED_ADD(b, "global_average_pool", BED_IN(two)))),
+  const int mean = BED_ADD(b, "global_average_pool", BED_IN(map)),
+            rows = BED_ADD(b, "flatten", BED_IN(mean)),
             w = ct_graph_tensor(b->g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
                                                               .shape = SHAPE(CLASSES, 16),
                                                               .initial = CT_INITIAL_HE}),
@@ -683,6 +654,16 @@ static void whole_units(struct bed *b, uint32_t images, uint32_t channels) {
             loss = ct_graph_result(b->g, BED_ADD(b, "cross_entropy", BED_IN(logits, labels)));
   assert_int_equal(ct_graph_optimise(b->g, loss, &how), CT_OK);
   bed_check(b);
+}
+
+/* Two layers of images whose pixels are index units as a whole: several in a plane, the last of
+ * which is no quarter of them, or one. */
+static void whole_units(struct bed *b, uint32_t images, uint32_t channels) {
+  bed_make(b);
+  b->update = true;
+  const int in = bed_tensor(b, CT_ROLE_INPUT, SHAPE(images, 16, 16, 16)),
+            one = normalised(b, convolved(b, in, 16, channels), channels);
+  classified(b, normalised(b, convolved(b, one, channels, 16), 16), images);
 }
 
 /* Bits are those of HBFP8 with K = 0, and the same on all
@@ -717,25 +698,14 @@ static void test_groups_are_read(void **state) {
 /* The gradient of what has no weight in front is asked for by nobody: the step that would make it
  * has no program, so it gives no pages back. */
 static void test_reader_without_a_program(void **state) {
-  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
   (void)state;
   struct bed b;
   bed_make(&b);
   b.update = true;
   const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(1, 32, 32, 16)),
             map = BED_ADD(&b, "max_pool", BED_IN(in),
-                          BED_ATTRS({"kernel", 2, {2, 2}}, {"stride", 2, {2, 2}})),
-            rows = BED_ADD(
-                &b, "flatten",
-                BED_IN(BED_ADD(&b, "global_average_pool", BED_IN(normalised(&b, map, 16))))),
-            w = ct_graph_tensor(b.g, &(struct ct_new_tensor){.role = CT_ROLE_WEIGHT,
-                                                             .shape = SHAPE(CLASSES, 16),
-                                                             .initial = CT_INITIAL_HE}),
-            labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(1, CLASSES)),
-            logits = BED_ADD(&b, "linear", BED_IN(rows, w)),
-            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
-  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
-  bed_check(&b);
+                          BED_ATTRS({"kernel", 2, {2, 2}}, {"stride", 2, {2, 2}}));
+  classified(&b, normalised(&b, map, 16), 1);
   loses_nothing(&b, 37);
   bed_free(&b);
 }
@@ -872,21 +842,13 @@ static int compiles(const struct bed *b, uint32_t words) {
 /* What has room for HBFP8 has room for groups: where they do not fit they are unpacked. The
  * gradient of what is normalised row by row reads columns beside them. */
 static void test_little_scratchpad(void **state) {
-  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
   (void)state;
   struct bed b;
   bed_make(&b);
   const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(4, 16, 16, 16)),
             scale = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(16)),
-            map = BED_ADD(&b, "layer_norm", BED_IN(convolved(&b, in, 16, 16), scale)),
-            last = convolved(&b, map, 16, 16),
-            rows = BED_ADD(&b, "flatten", BED_IN(BED_ADD(&b, "global_average_pool", BED_IN(last)))),
-            w = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(CLASSES, 16)),
-            labels = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(4, CLASSES)),
-            logits = BED_ADD(&b, "linear", BED_IN(rows, w)),
-            loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(logits, labels)));
-  assert_int_equal(ct_graph_optimise(b.g, loss, &how), CT_OK);
-  bed_check(&b);
+            map = BED_ADD(&b, "layer_norm", BED_IN(convolved(&b, in, 16, 16), scale));
+  classified(&b, convolved(&b, map, 16, 16), 4);
   for (uint32_t words = 1024; words <= 16384; words += 128) {
     keep_all(b.g, CT_FORMAT_HBFP8);
     if (compiles(&b, words)) continue;

@@ -75,8 +75,9 @@ static inline uint64_t ct_mat_units(uint32_t rows, uint32_t cols, enum ct_keep k
 
 /*
  * Who reads groups: index units have sixteen tiles side by side in each plane. LD changes between
- * groups and all else only when the one is through, so it brings many units at once, a quarter of
- * all; and the next ones while these are worked on, so there is room for twice as many.
+ * groups and all else only when the one is through, so it brings two units at once, or one where
+ * that would be more than a quarter of all; and the next ones while these are worked on, so there
+ * is room for twice as many.
  */
 enum { CT_GROUPS_TILES = 16 };
 static inline bool ct_reads_groups(uint32_t rows) {
@@ -84,7 +85,7 @@ static inline bool ct_reads_groups(uint32_t rows) {
 }
 static inline uint32_t ct_groups_at_once(uint32_t tiles) {
   enum { QUARTER = 4 };
-  return (tiles / CT_GROUPS_TILES + QUARTER - 1) / QUARTER;
+  return tiles > QUARTER * CT_GROUPS_TILES ? 2 : 1;
 }
 
 /* What a kernel may use. */

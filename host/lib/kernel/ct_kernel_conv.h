@@ -72,13 +72,6 @@ uint32_t ct_conv_period(const struct ct_conv_view *v);
 
 /* ---- What becomes of a product ---- */
 
-struct ct_conv_lane {
-  enum ct_keep keep;
-  uint32_t tensor, index; /* records or FP32; groups of them; 0: there are none */
-  uint32_t at;            /* in a slot: words of a tile in front */
-  bool made;              /* it is what is made on the way */
-};
-
 /* What is made on the way, an index unit of 16 tiles at a time (ct_kernel_conv_made.c). */
 struct ct_conv_made {
   struct ct_vk *v;
@@ -86,7 +79,7 @@ struct ct_conv_made {
   struct ct_tile_plan plan;
   struct ct_tile_regs regs;
   struct ct_tile_run run;
-  struct ct_conv_lane in[CT_TILE_INS];
+  struct ct_vk_lane in[CT_TILE_INS];
   enum ct_keep keep;
   uint32_t tensor;           /* 0: it is not stored */
   uint32_t words, row_words; /* of an index unit's inputs, of a plane's rows */
@@ -132,7 +125,7 @@ struct ct_conv_drain {
   struct ct_tile_regs regs, rest_regs;
   struct ct_tile_run run;
   bool together; /* the tiles of a block go by one command */
-  struct ct_conv_lane in[CT_TILE_INS], out[CT_TILE_OUTS][CT_KEEPS];
+  struct ct_vk_lane in[CT_TILE_INS], out[CT_TILE_OUTS][CT_KEEPS];
   uint32_t in_words, out_words, row_words; /* of a tile, of a plane's rows */
   uint32_t in_ring, out_ring, row_ring, tiles;
   uint32_t ins; /* tiles of a slot of inputs */

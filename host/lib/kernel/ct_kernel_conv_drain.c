@@ -28,28 +28,17 @@ static int check(const struct ct_conv_drain *d, uint32_t rows, uint32_t cols) {
 }
 
 static void place_in(struct ct_conv_drain *d, unsigned i, bool row) {
-  struct ct_conv_lane *in = &d->in[i];
+  struct ct_vk_lane *in = &d->in[i];
   uint32_t *words = row ? &d->row_words : &d->in_words;
   if (i == 0) return; /* the band */
   ct_vk_keep(&d->k->in[i].mat, &in->keep);
-  in->made = !row && ct_conv_made_is(&d->made, &d->k->in[i].mat);
-  if (in->made) in->keep = d->made.keep;
-  if (in->made) return;
+  if (!row && ct_conv_made_is(&d->made, &d->k->in[i].mat)) {
+    in->keep = d->made.keep;
+    return;
+  }
   in->tensor = ct_vk_tensor(d->v, &d->k->in[i].mat, in->keep, false);
   in->at = *words;
   *words += row ? ct_vk_row_words(in->keep) : ct_vk_words(in->keep);
-}
-
-static void place_out(struct ct_conv_drain *d, const struct ct_mat *m, enum ct_keep keep,
-                      struct ct_conv_lane *out) {
-  const bool packed = m->groups.reg && m->packed == keep;
-  if (m->keep[keep].reg == 0 && !packed) return;
-  out->keep = keep;
-  if (m->keep[keep].reg) out->tensor = ct_vk_tensor(d->v, m, keep, true);
-  if (packed) out->index = ct_vk_groups_tensor(d->v, m, true);
-  d->groups |= packed;
-  out->at = d->out_words;
-  d->out_words += ct_vk_words(keep);
 }
 
 int ct_conv_drain_start(struct ct_conv_drain *d, struct ct_vk *v, const struct ct_tilewise *k,
@@ -70,7 +59,8 @@ int ct_conv_drain_start(struct ct_conv_drain *d, struct ct_vk *v, const struct c
     place_in(d, d->plan.row_load[i], true);
   for (unsigned o = 0; o < k->outs; ++o)
     for (unsigned keep = 0; keep < CT_KEEPS; ++keep)
-      place_out(d, &k->out[o].mat, (enum ct_keep)keep, &d->out[o][keep]);
+      d->groups |=
+          ct_vk_lane_out(v, &k->out[o].mat, (enum ct_keep)keep, &d->out_words, &d->out[o][keep]);
   return CT_OK;
 }
 
@@ -158,12 +148,13 @@ struct block {
   uint32_t plane, group, tiles;
 };
 
-static bool is_kept(const struct ct_conv_lane *out) {
-  return out->tensor || out->index;
+/* An input that has no place of its own, and is not the band: it is made on the way. */
+static bool is_made(const struct ct_conv_drain *d, unsigned v) {
+  return v != 0 && d->in[v].tensor == 0;
 }
 
 /* Tile t of a block, in the slot of results. */
-static struct ct_ref result(const struct ct_conv_drain *d, const struct ct_conv_lane *out,
+static struct ct_ref result(const struct ct_conv_drain *d, const struct ct_vk_lane *out,
                             uint32_t t) {
   const uint32_t at = ct_conv_drain_unit(d, d->tiles) * out->at;
   const struct ct_ref slot = d->groups ? ct_part(d->out_slot, d->done / d->tiles, 0) : d->out_slot;
@@ -179,7 +170,7 @@ static struct ct_ref load_inputs(struct ct_conv_drain *d, uint32_t plane, uint32
   slot = ct_next(l, d->in_ring);
   for (unsigned i = 0; i < d->plan.loads; ++i) {
     const unsigned v = d->plan.load[i];
-    if (v == 0 || d->in[v].made) continue;
+    if (v == 0 || is_made(d, v)) continue;
     const uint32_t p = d->k->in[v].spread == CT_SPREAD_COLS ? 0 : plane;
     ct_vk_ld(d->v, d->in[v].keep, ct_tiles_of(l, d->in[v].tensor, p, 1, group, tiles),
              ct_behind(slot, d->ins * d->in[v].at), tiles);
@@ -191,12 +182,12 @@ static void load_tile(struct ct_conv_drain *d, const struct block *b, uint32_t t
   struct ct_lower *l = d->v->l;
   for (unsigned i = 0; i < d->plan.loads; ++i) {
     const unsigned v = d->plan.load[i];
-    const struct ct_conv_lane *in = &d->in[v];
+    const struct ct_vk_lane *in = &d->in[v];
     const uint32_t tile = (d->made.what ? d->done : 0) + t;
     const uint32_t at = d->ins * in->at + tile * ct_vk_words(in->keep);
     const struct ct_ref from =
-        in->made ? ct_conv_made_at(&d->made, d->done / d->tiles, d->done + t)
-                 : ct_behind(v ? d->in_slot : b->acc, v ? at : t * CT_F32_TILE_UNITS);
+        is_made(d, v) ? ct_conv_made_at(&d->made, d->done / d->tiles, d->done + t)
+                      : ct_behind(v ? d->in_slot : b->acc, v ? at : t * CT_F32_TILE_UNITS);
     d->run.value[v] = ct_next(l, d->regs.load);
     ct_vl(l, &(struct ct_vmove){.reg = d->run.value[v],
                                 .spm = from,
@@ -209,9 +200,9 @@ static void store_value(struct ct_conv_drain *d, unsigned i, uint32_t t, uint32_
   static const unsigned mode[CT_KEEPS] = {CT_VS_F32, CT_VS_ROWS, CT_VS_SQUARE};
   for (unsigned o = 0; o < d->k->outs; ++o)
     for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-      const struct ct_conv_lane *out = &d->out[o][keep];
+      const struct ct_vk_lane *out = &d->out[o][keep];
       const uint32_t words = ct_vk_words(out->keep);
-      if (d->k->out[o].value != d->plan.store[i] || !is_kept(out)) continue;
+      if (d->k->out[o].value != d->plan.store[i] || !ct_vk_lane_is(out)) continue;
       ct_vs(d->v->l, &(struct ct_vmove){.reg = d->run.stored[i],
                                         .spm = result(d, out, t),
                                         .mode = mode[keep],
@@ -240,7 +231,7 @@ static void some_tiles(struct ct_conv_drain *d, const struct block *b, uint32_t 
 static void store_block(struct ct_conv_drain *d, const struct block *b) {
   for (unsigned o = 0; o < d->k->outs; ++o)
     for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-      const struct ct_conv_lane *out = &d->out[o][keep];
+      const struct ct_vk_lane *out = &d->out[o][keep];
       if (out->tensor == 0) continue;
       ct_vk_st(d->v, out->keep, ct_tiles_of(d->v->l, out->tensor, b->plane, 1, b->group, b->tiles),
                result(d, out, 0), b->tiles);
@@ -251,9 +242,9 @@ static void store_block(struct ct_conv_drain *d, const struct block *b) {
 static void store_groups(struct ct_conv_drain *d, const struct block *b) {
   for (unsigned o = 0; o < d->k->outs; ++o)
     for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-      const struct ct_conv_lane *out = &d->out[o][keep];
-      if (out->index == 0) continue;
-      ct_vk_st_groups(d->v, ct_tile_of(d->v->l, out->index, b->plane, b->group / CT_GROUPS_TILES),
+      const struct ct_vk_lane *out = &d->out[o][keep];
+      if (out->groups == 0) continue;
+      ct_vk_st_groups(d->v, ct_tile_of(d->v->l, out->groups, b->plane, b->group / CT_GROUPS_TILES),
                       ct_behind(d->out_slot, CT_GROUPS_TILES * out->at), 1,
                       d->k->out[o].mat.bound_reg);
     }

@@ -23,11 +23,11 @@ static int no_way(const struct ct_conv_made *m, const char *what) {
 
 static int place_in(struct ct_conv_made *m, unsigned i, bool row) {
   const struct ct_mat *mat = &m->what->k.in[i].mat;
-  struct ct_conv_lane *in = &m->in[i];
+  struct ct_vk_lane *in = &m->in[i];
   in->keep = CT_KEEP_ROWS;
   if (!row) {
     if (!mat->groups.reg) return no_way(m, "reads more than groups");
-    in->index = ct_vk_groups_tensor(m->v, mat, false);
+    in->groups = ct_vk_groups_tensor(m->v, mat, false);
     in->at = m->words;
     m->words += UNIT_WORDS;
     return CT_OK;
@@ -141,7 +141,7 @@ struct ct_conv_unit ct_conv_made_load(struct ct_conv_made *m, uint32_t plane, ui
       .plane = plane, .first = first, .groups = ct_next(l, m->in_ring), .rows = m->row_slot};
   for (unsigned i = 0; i < m->plan.loads; ++i) {
     const unsigned v = m->plan.load[i];
-    ct_vk_ld_groups(m->v, ct_tile_of(l, m->in[v].index, plane, group / CT_GROUPS_TILES),
+    ct_vk_ld_groups(m->v, ct_tile_of(l, m->in[v].groups, plane, group / CT_GROUPS_TILES),
                     ct_behind(unit.groups, m->in[v].at), 1, m->what->k.in[v].mat.free);
   }
   return unit;

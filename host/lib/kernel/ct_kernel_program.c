@@ -253,6 +253,32 @@ void ct_vk_vs_more(struct ct_vk *v, enum ct_keep keep, unsigned narrow, struct c
                                  .tile_stride = ct_vk_words(keep)});
 }
 
+bool ct_vk_lane_out(struct ct_vk *v, const struct ct_mat *m, enum ct_keep keep, uint32_t *words,
+                    struct ct_vk_lane *lane) {
+  const bool packed = m->groups.reg && m->packed == keep;
+  if (m->keep[keep].reg == 0 && !packed) return false;
+  lane->keep = keep;
+  if (m->keep[keep].reg) lane->tensor = ct_vk_tensor(v, m, keep, true);
+  if (packed) lane->groups = ct_vk_groups_tensor(v, m, true);
+  lane->at = *words;
+  *words += ct_vk_words(keep);
+  return packed;
+}
+
+bool ct_vk_next_stretch(const struct ct_vk_units *of, struct ct_vk_stretch *t) {
+  const uint32_t end = of->first + of->units, most = t->units ? of->at_once : 1;
+  t->first = t->units == 0 || t->last;
+  if (t->first) {
+    t->plane = t->units ? t->plane + 1 : of->first_plane;
+    t->unit = of->first;
+  } else {
+    t->unit += t->units;
+  }
+  t->units = ct_min_u32(most, end - t->unit);
+  t->last = t->unit + t->units == end;
+  return t->plane < of->first_plane + of->planes;
+}
+
 uint32_t ct_vk_made(struct ct_vk *v, const struct ct_mat *m, struct ct_vk_made *made) {
   uint32_t words = 0;
   *made = (struct ct_vk_made){.mat = m};

@@ -98,6 +98,37 @@ static inline void ct_vk_vs(struct ct_vk *v, enum ct_keep keep, unsigned narrow,
   ct_vk_vs_more(v, keep, narrow, reg, spm, 0);
 }
 
+/* Where tiles of a matrix lie in a slot of the scratchpad, one behind the other, when it is kept in
+ * one way. groups: of compressed tiles, which an input is instead; of an output they are stored,
+ * too, if it is stored otherwise. 0: there are none. */
+struct ct_vk_lane {
+  enum ct_keep keep;
+  uint32_t tensor, groups;
+  uint32_t at; /* words of a tile that are in front, in a slot */
+};
+static inline bool ct_vk_lane_is(const struct ct_vk_lane *lane) {
+  return lane->tensor || lane->groups;
+}
+/* The lane of what is made, if it is kept or packed so, behind so many words of a tile, to which
+ * its own are added. Returns whether it is packed. */
+bool ct_vk_lane_out(struct ct_vk *v, const struct ct_mat *m, enum ct_keep keep, uint32_t *words,
+                    struct ct_vk_lane *lane);
+
+/* Index units of groups of some planes, in the order in which they are loaded: one at first, so
+ * that work begins early, then as many as come at once, for LD changes between groups and others
+ * only when the one is through. The next ones are loaded while these are worked on: in their order
+ * their commands would come behind all those of that. */
+struct ct_vk_units {
+  uint32_t first_plane, planes, first, units; /* units: of a plane, from `first` on */
+  uint32_t at_once;
+};
+struct ct_vk_stretch {
+  uint32_t plane, unit, units; /* units 0: in front of the first stretch */
+  bool first, last;            /* of its plane */
+};
+/* false: there are no more. */
+bool ct_vk_next_stretch(const struct ct_vk_units *of, struct ct_vk_stretch *stretch);
+
 /* A matrix that a kernel makes, in each way of keeping that it has. */
 struct ct_vk_made {
   const struct ct_mat *mat;

@@ -297,60 +297,46 @@ static void plane(void *kernel, uint32_t p) {
 
 /* ---- Groups ---- */
 
-/* Index units of a plane: one at first, so that sums begin early, then as many as a slot takes, for
- * LD changes between groups and others only when the one is through. */
-struct stretch {
-  uint32_t plane, unit, units;
+/* What is loaded for a stretch. */
+struct loaded {
+  struct ct_vk_stretch at;
   struct ct_ref words, less;
 };
 
-static uint32_t units_of_plane(const struct sum *s) {
-  return s->segment / CT_TILE / CT_GROUPS_TILES;
-}
-
-static bool next_stretch(const struct sum *s, struct stretch *t) {
-  const uint32_t most = t->units ? ct_min_u32(2, s->groups) : 1;
-  t->unit += t->units;
-  if (t->unit == units_of_plane(s)) {
-    ++t->plane;
-    t->unit = 0;
-  }
-  t->units = ct_min_u32(most, units_of_plane(s) - t->unit);
-  return t->plane < ct_mat_planes(&s->k->x);
-}
-
 /* With the blocks of the other source. */
-static void load_stretch(struct sum *s, struct stretch *t) {
-  s->plane = t->plane;
-  if (t->unit == 0) t->less = load_less(s);
+static void load_stretch(struct sum *s, struct loaded *t) {
+  const struct ct_vk_stretch *at = &t->at;
+  s->plane = at->plane;
+  if (at->first) t->less = load_less(s);
   t->words = ct_next(s->v.l, s->words);
   if (s->sources > 1)
-    load_rows(s, &s->x[1], t->unit * CT_GROUPS_TILES * CT_TILE,
-              t->units * CT_GROUPS_TILES * CT_TILE,
+    load_rows(s, &s->x[1], at->unit * CT_GROUPS_TILES * CT_TILE,
+              at->units * CT_GROUPS_TILES * CT_TILE,
               ct_behind(t->words, s->x[1].at * s->groups * CT_GROUPS_TILES));
-  ct_vk_ld_groups(&s->v, ct_tiles_of(s->v.l, s->x[0].tensor, s->plane, 1, t->unit, t->units),
-                  t->words, t->units, s->k->x.free);
+  ct_vk_ld_groups(&s->v, ct_tiles_of(s->v.l, s->x[0].tensor, s->plane, 1, at->unit, at->units),
+                  t->words, at->units, s->k->x.free);
 }
 
-static void add_stretch(struct sum *s, const struct stretch *t) {
-  s->plane = t->plane;
-  s->cols = ct_in_tile(s->k->x.cols, t->plane);
+static void add_stretch(struct sum *s, const struct loaded *t) {
+  s->plane = t->at.plane;
+  s->cols = ct_in_tile(s->k->x.cols, t->at.plane);
   s->all = t->words;
-  if (t->unit == 0) take_less(s, t->less);
-  if (t->unit == 0) begin_all(s);
-  blocks(s, 0, t->units * CT_GROUPS_TILES / s->blocks, s->blocks, CT_TILE);
-  if (t->unit + t->units == units_of_plane(s)) finish_all(s);
+  if (t->at.first) take_less(s, t->less);
+  if (t->at.first) begin_all(s);
+  blocks(s, 0, t->at.units * CT_GROUPS_TILES / s->blocks, s->blocks, CT_TILE);
+  if (t->at.last) finish_all(s);
 }
 
-/* The next ones are loaded while some are added: in their order their commands would come behind
- * all those of that. */
 static void stretches(struct sum *s) {
-  struct stretch next = {0}, now;
-  bool more = next_stretch(s, &next);
+  const struct ct_vk_units of = {.planes = ct_mat_planes(&s->k->x),
+                                 .units = s->segment / CT_TILE / CT_GROUPS_TILES,
+                                 .at_once = s->groups};
+  struct loaded next = {0}, now;
+  bool more = ct_vk_next_stretch(&of, &next.at);
   load_stretch(s, &next);
   while (more && !ct_lower_error(s->v.l)) {
     now = next;
-    more = next_stretch(s, &next);
+    more = ct_vk_next_stretch(&of, &next.at);
     if (more) load_stretch(s, &next);
     add_stretch(s, &now);
   }

@@ -16,21 +16,13 @@
 /* Chunks are short, so that loads, arithmetic and stores overlap in small matrices, too. */
 enum { MOST_CHUNK = 4, COMMANDS = 360 };
 
-/* Somewhere in a slot: its tiles follow each other from at * tiles of the slot on. groups: of
- * compressed tiles, which an input is instead; of an output they are stored, too, if it is stored
- * otherwise (0: it is not). */
-struct lane {
-  enum ct_keep keep;
-  uint32_t tensor, groups, at;
-};
-
 struct tilewise {
   struct ct_vk v;
   const struct ct_tilewise *k;
   struct ct_tile_plan plan;
   struct ct_tile_regs regs[2]; /* for one tile at a time, for two: in the same registers */
   struct ct_tile_run run;
-  struct lane in[CT_TILE_INS], out[CT_TILE_OUTS][CT_KEEPS];
+  struct ct_vk_lane in[CT_TILE_INS], out[CT_TILE_OUTS][CT_KEEPS];
   uint32_t in_words, out_words, row_words; /* of a tile, of a plane's rows */
   uint32_t in_ring, out_ring, row_ring;
   uint32_t chunk, slots;
@@ -51,7 +43,7 @@ struct tilewise {
 /* Tiles from t on, as many as the run does. */
 static void load_tiles(struct tilewise *s, unsigned v, uint32_t t) {
   struct ct_lower *l = s->v.l;
-  const struct lane *in = &s->in[v];
+  const struct ct_vk_lane *in = &s->in[v];
   const uint32_t words = ct_vk_words(in->keep), at = s->most * in->at;
   s->run.value[v] = ct_next_n(l, s->run.regs->load, s->run.more + 1);
   for (uint32_t i = 0; i <= s->run.more; ++i)
@@ -67,7 +59,7 @@ static uint32_t unit_of(const struct tilewise *s) {
 }
 
 /* Where tile t of the chunk goes. */
-static struct ct_ref result(const struct tilewise *s, const struct lane *out, uint32_t t) {
+static struct ct_ref result(const struct tilewise *s, const struct ct_vk_lane *out, uint32_t t) {
   const struct ct_ref slot = s->packs ? ct_part(s->out_slot, s->done / s->tiles, 0) : s->out_slot;
   return ct_behind(slot, unit_of(s) * out->at + (s->done + t) * ct_vk_words(out->keep));
 }
@@ -75,9 +67,8 @@ static struct ct_ref result(const struct tilewise *s, const struct lane *out, ui
 static void store_value(struct tilewise *s, unsigned i, uint32_t t) {
   for (unsigned o = 0; o < s->k->outs; ++o)
     for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-      const struct lane *out = &s->out[o][keep];
-      const bool is = out->tensor || out->groups;
-      if (s->k->out[o].value != s->plan.store[i] || !is) continue;
+      const struct ct_vk_lane *out = &s->out[o][keep];
+      if (s->k->out[o].value != s->plan.store[i] || !ct_vk_lane_is(out)) continue;
       ct_vk_vs_more(&s->v, out->keep, s->k->out[o].mat.narrow, s->run.stored[i], result(s, out, t),
                     s->run.more);
     }
@@ -97,7 +88,7 @@ static void some_tiles(void *kernel, uint32_t pass) {
 
 static void load_input(struct tilewise *s, unsigned v, uint32_t group, uint32_t tiles) {
   struct ct_lower *l = s->v.l;
-  const struct lane *in = &s->in[v];
+  const struct ct_vk_lane *in = &s->in[v];
   const struct ct_ref to = ct_behind(s->in_slot, s->most * in->at);
   const uint32_t plane = s->k->in[v].spread == CT_SPREAD_COLS ? 0 : s->plane;
   const uint32_t unit = group / CT_GROUPS_TILES, units = tiles / CT_GROUPS_TILES;
@@ -128,7 +119,7 @@ static void load(struct tilewise *s, uint32_t group, uint32_t tiles) {
 static void store_chunk(struct tilewise *s, uint32_t group) {
   for (unsigned o = 0; o < s->k->outs; ++o)
     for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-      const struct lane *out = &s->out[o][keep];
+      const struct ct_vk_lane *out = &s->out[o][keep];
       if (out->tensor == 0) continue;
       ct_vk_st(&s->v, out->keep, ct_tiles_of(s->v.l, out->tensor, s->plane, 1, group, s->tiles),
                result(s, out, 0), s->tiles);
@@ -138,7 +129,7 @@ static void store_chunk(struct tilewise *s, uint32_t group) {
 static void store_groups(struct tilewise *s, uint32_t group) {
   for (unsigned o = 0; o < s->k->outs; ++o)
     for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-      const struct lane *out = &s->out[o][keep];
+      const struct ct_vk_lane *out = &s->out[o][keep];
       if (out->groups == 0) continue;
       ct_vk_st_groups(&s->v, ct_tile_of(s->v.l, out->groups, s->plane, group / CT_GROUPS_TILES),
                       ct_behind(s->out_slot, CT_GROUPS_TILES * out->at), 1,
@@ -202,51 +193,38 @@ static void plane(void *kernel, uint32_t p) {
 
 /* ---- Inputs that are groups ---- */
 
-/* Some index units of a plane: few at first, so that work begins early, then as many as a slot
- * takes, for LD changes between groups and others only when the one is through. */
-struct stretch {
-  uint32_t plane, group, tiles;
-  bool first; /* of its plane */
+/* What is loaded for a stretch. */
+struct loaded {
+  struct ct_vk_stretch at;
   struct ct_ref in, rows;
 };
 
-static bool next_stretch(const struct tilewise *s, struct stretch *t, uint32_t planes) {
-  const uint32_t end = s->first_group + s->groups_left;
-  const bool begins = t->tiles == 0;
-  const uint32_t most = begins ? CT_GROUPS_TILES : ct_min_u32(2 * CT_GROUPS_TILES, s->most);
-  t->group += t->tiles;
-  t->first = begins || t->group == end;
-  if (t->first) {
-    t->plane = begins ? s->first_plane : t->plane + 1;
-    t->group = s->first_group;
-  }
-  t->tiles = ct_min_u32(most, end - t->group);
-  return t->plane < s->first_plane + planes;
-}
-
-static void load_stretch(struct tilewise *s, struct stretch *t) {
-  s->plane = t->plane;
-  if (t->first) load_rows(s);
-  load(s, t->group, t->tiles);
+static void load_stretch(struct tilewise *s, struct loaded *t) {
+  s->plane = t->at.plane;
+  if (t->at.first) load_rows(s);
+  load(s, t->at.unit * CT_GROUPS_TILES, t->at.units * CT_GROUPS_TILES);
   t->rows = s->row_slot;
   t->in = s->in_slot;
 }
 
-/* The next ones are loaded while some are worked on: in their order their commands would come
- * behind all those of that. */
 static void stretches(struct tilewise *s, uint32_t planes) {
-  struct stretch next = {0}, now;
-  bool more = next_stretch(s, &next, planes);
+  const struct ct_vk_units of = {.first_plane = s->first_plane,
+                                 .planes = planes,
+                                 .first = s->first_group / CT_GROUPS_TILES,
+                                 .units = s->groups_left / CT_GROUPS_TILES,
+                                 .at_once = s->most / CT_GROUPS_TILES};
+  struct loaded next = {0}, now;
+  bool more = ct_vk_next_stretch(&of, &next.at);
   load_stretch(s, &next);
   while (more && !ct_lower_error(s->v.l)) {
     now = next;
-    more = next_stretch(s, &next, planes);
+    more = ct_vk_next_stretch(&of, &next.at);
     if (more) load_stretch(s, &next);
-    s->plane = now.plane;
+    s->plane = now.at.plane;
     s->row_slot = now.rows;
     s->in_slot = now.in;
-    if (now.first) make_rows(s);
-    passes(s, now.group, now.tiles);
+    if (now.at.first) make_rows(s);
+    passes(s, now.at.unit * CT_GROUPS_TILES, now.at.units * CT_GROUPS_TILES);
   }
 }
 
@@ -320,7 +298,7 @@ static int check_all(const struct tilewise *s) {
 
 static void place_in(struct tilewise *s, unsigned v, bool row) {
   const struct ct_mat *m = &s->k->in[v].mat;
-  struct lane *in = &s->in[v];
+  struct ct_vk_lane *in = &s->in[v];
   in->keep = CT_KEEP_ROWS;
   if (m->groups.reg) {
     in->groups = ct_vk_groups_tensor(&s->v, m, false);
@@ -334,18 +312,6 @@ static void place_in(struct tilewise *s, unsigned v, bool row) {
   *words += row ? ct_vk_row_words(in->keep) : ct_vk_words(in->keep);
 }
 
-static void place_out(struct tilewise *s, const struct ct_mat *m, enum ct_keep keep,
-                      struct lane *out) {
-  const bool packed = m->groups.reg && m->packed == keep;
-  if (m->keep[keep].reg == 0 && !packed) return;
-  out->keep = keep;
-  if (m->keep[keep].reg) out->tensor = ct_vk_tensor(&s->v, m, keep, true);
-  if (packed) out->groups = ct_vk_groups_tensor(&s->v, m, true);
-  s->packs |= packed;
-  out->at = s->out_words;
-  s->out_words += ct_vk_words(keep);
-}
-
 static void place_all(struct tilewise *s) {
   for (unsigned i = 0; i < s->plan.loads; ++i)
     place_in(s, s->plan.load[i], false);
@@ -353,7 +319,8 @@ static void place_all(struct tilewise *s) {
     place_in(s, s->plan.row_load[i], true);
   for (unsigned o = 0; o < s->k->outs; ++o)
     for (unsigned keep = 0; keep < CT_KEEPS; ++keep)
-      place_out(s, &s->k->out[o].mat, (enum ct_keep)keep, &s->out[o][keep]);
+      s->packs |= ct_vk_lane_out(&s->v, &s->k->out[o].mat, (enum ct_keep)keep, &s->out_words,
+                                 &s->out[o][keep]);
 }
 
 /* Commands of a tile; what two sets of registers and two slots make of them, at most. */
@@ -361,7 +328,7 @@ static unsigned commands(const struct tilewise *s) {
   unsigned stores = 0;
   for (unsigned o = 0; o < s->k->outs; ++o)
     for (unsigned keep = 0; keep < CT_KEEPS; ++keep)
-      stores += s->out[o][keep].tensor || s->out[o][keep].groups;
+      stores += ct_vk_lane_is(&s->out[o][keep]);
   return s->plan.commands + 2 * (s->plan.loads + stores) + 2;
 }
 
