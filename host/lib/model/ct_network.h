@@ -6,7 +6,8 @@
  *   ct_network_run.c      runs: waited for, submitted        ct_network_tiles.c    of perceptrons
  *   ct_network_frame.c    frames
  *   ct_network_weights.c  versions of the weights            ct_network_copies.c   what they take
- *   ct_network_file.c     files                              ct_network_batches.c  for the batcher
+ *   ct_network_file.c     files                              ct_network_bounds.c   bounds in them
+ *   ct_network_batches.c  for the batcher
  *   ct_network_same.c     networks with the weights of another
  *   ct_network_members.c  members: selecting one, runs of several
  *   ct_network_rank.c     networks side by side, which run in the same jobs
@@ -119,6 +120,7 @@ struct ct_network {
   uint8_t *bound;                   /* of what is kept compressed, for the next run */
   double kept_error;                /* struct ct_network_options.error, .refresh */
   uint32_t refresh;
+  bool continued;          /* bounds are, or come of, those of its file */
   int look_error;          /* of the look at its last run, which has not been told yet */
   struct ct_copies copies; /* that publish for this network; made when needed */
   uint32_t numbered;       /* highest number that a version has had */
@@ -417,6 +419,11 @@ bool ct_kept_looks(const ct_network *n, uint64_t step);
 /* What a run that looked has seen becomes the bounds of the next, if one has looked. After an error
  * it is looked at again when the next begins. */
 int ct_kept_look(ct_network *n);
+/* Bounds are those of all runs that have ended, of a network of which none is under way. An error
+ * as when it runs. */
+int ct_kept_settle(ct_network *n);
+/* Bounds begin anew, whatever runs so far have seen. */
+void ct_kept_anew(ct_network *n);
 /* The bound of what a stage stores, as its jobs get it. */
 void ct_kept_arguments(const ct_network *n, const struct ct_stage *stage, struct ct_job *job);
 

@@ -660,6 +660,11 @@ class ct_network_info(ctypes.Structure):
     frame_bytes: int
     pages: int
     pages_most: int
+    error: float
+    refresh: int
+    bits: int
+    masks: bool
+    continued: bool
 
     _fields_ = [
         ("seed", ctypes.c_uint64),
@@ -678,6 +683,11 @@ class ct_network_info(ctypes.Structure):
         ("frame_bytes", ctypes.c_uint64),
         ("pages", ctypes.c_uint64),
         ("pages_most", ctypes.c_uint64),
+        ("error", ctypes.c_double),
+        ("refresh", ctypes.c_uint32),
+        ("bits", ctypes.c_uint32),
+        ("masks", ctypes.c_bool),
+        ("continued", ctypes.c_bool),
     ]
 
 
