@@ -125,7 +125,8 @@ struct ct_network {
   struct ct_copies copies; /* that publish for this network; made when needed */
   uint32_t numbered;       /* highest number that a version has had */
   uint64_t seed;           /* of dropout */
-  bool stale;              /* weights were written since the stages that run once have run */
+  bool once;               /* there are stages that run once ... */
+  bool stale;              /* ... and weights were written since they have run */
   bool changes;            /* runs change weights or states: those stages run each time */
   enum ct_queue queue;     /* of the last run that was waited for */
   int error;               /* how it ended; CT_ERR_DEVICE: jobs of it may be under way ... */
