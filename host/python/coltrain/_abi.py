@@ -1262,6 +1262,7 @@ class Library:
     ct_graph_find: Callable[..., int]
     ct_graph_tensor_info: Callable[..., int]
     ct_graph_add: Callable[..., int]
+    ct_graph_reads: Callable[..., int]
     ct_graph_op_name: Callable[..., bytes | None]
     ct_graph_op_attr: Callable[..., bytes | None]
     ct_graph_node_info: Callable[..., int]
@@ -1439,6 +1440,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_graph_find": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
     "ct_graph_tensor_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ct_tensor_info)]),
     "ct_graph_add": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_new_node)]),
+    "ct_graph_reads": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]),
     "ct_graph_op_name": (ctypes.c_char_p, [ctypes.c_size_t]),
     "ct_graph_op_attr": (ctypes.c_char_p, [ctypes.c_char_p, ctypes.c_size_t]),
     "ct_graph_node_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ct_node_info)]),
