@@ -110,6 +110,8 @@ struct ct_network {
   unsigned narrow;
   bool kernels;                 /* it is by these, even if it is a perceptron */
   bool masks;                   /* struct ct_network_options.masks */
+  bool continued;               /* bounds of what is kept compressed come of its file's */
+  bool once;                    /* there are stages that run once; else it is never stale */
   struct ct_network_part *part; /* by stage; programs are the shared ones */
   uint32_t members, selected;
   bool common;                      /* inputs and labels are those of all members */
@@ -120,13 +122,11 @@ struct ct_network {
   uint8_t *bound;                   /* of what is kept compressed, for the next run */
   double kept_error;                /* struct ct_network_options.error, .refresh */
   uint32_t refresh;
-  bool continued;          /* bounds are, or come of, those of its file */
   int look_error;          /* of the look at its last run, which has not been told yet */
   struct ct_copies copies; /* that publish for this network; made when needed */
   uint32_t numbered;       /* highest number that a version has had */
   uint64_t seed;           /* of dropout */
-  bool once;               /* there are stages that run once ... */
-  bool stale;              /* ... and weights were written since they have run */
+  bool stale;              /* weights were written since the stages that run once have run */
   bool changes;            /* runs change weights or states: those stages run each time */
   enum ct_queue queue;     /* of the last run that was waited for */
   int error;               /* how it ended; CT_ERR_DEVICE: jobs of it may be under way ... */
