@@ -7,7 +7,11 @@
 
 #include "ct_lower.h"
 
-uint64_t all_passes_look = UINT64_MAX;
+static uint64_t records = UINT64_MAX;
+
+void all_passes(bool all) {
+  records = all ? UINT64_MAX : CT_LOOK;
+}
 
 /* NOLINTBEGIN(bugprone-reserved-identifier): the linker's names */
 struct ct_lower *__real_ct_lower_start(unsigned args, bool batch);
@@ -15,7 +19,7 @@ struct ct_lower *__wrap_ct_lower_start(unsigned args, bool batch);
 
 struct ct_lower *__wrap_ct_lower_start(unsigned args, bool batch) {
   struct ct_lower *l = __real_ct_lower_start(args, batch);
-  if (l) ct_lower_look(l, all_passes_look);
+  if (l) ct_lower_look(l, records);
   return l;
 }
 /* NOLINTEND(bugprone-reserved-identifier) */

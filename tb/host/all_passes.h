@@ -3,9 +3,10 @@
 #ifndef ALL_PASSES_H
 #define ALL_PASSES_H
 
-#include <stdint.h>
+#include <stdbool.h>
 
-/* As for ct_lower_look(): no limit. For shapes that take minutes so: CT_LOOK. */
-extern uint64_t all_passes_look;
+/* All passes, from here on, as when a test begins; false: as many as in the library, for shapes
+ * that take minutes otherwise. */
+void all_passes(bool all);
 
 #endif
