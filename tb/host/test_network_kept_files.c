@@ -154,6 +154,25 @@ static void test_a_file_has_the_last_look(void **state) {
   ct_close(dev);
 }
 
+/* What the last run has seen is what it has left, whatever is written behind it. */
+static void test_writing_behind_a_look(void **state) {
+  (void)state;
+  uint8_t bound[2][MOST_KEPT] = {{0}};
+  for (unsigned submit = 0; submit < 2; ++submit) {
+    ct_device *dev;
+    assert_int_equal(ct_open("emu:", &dev), CT_OK);
+    ct_network *net = small_resnet8(dev, &in_file);
+    ready(net);
+    steps(net, FROM, FROM + 2, submit);
+    assert_int_equal(ct_network_draw(net, 2), CT_OK); /* no momentum */
+    steps(net, HALF, HALF + 1, submit);               /* which does not look */
+    memcpy(bound[submit], net->bound, net->compiled.kepts);
+    ct_network_free(net);
+    ct_close(dev);
+  }
+  assert_memory_equal(bound[0], bound[1], sizeof bound[0]);
+}
+
 /* What a network has seen so far is nothing to what is restored into it. */
 static void test_a_file_is_restored(void **state) {
   (void)state;
@@ -267,9 +286,9 @@ static void test_other_tensors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_file_goes_on),     cmocka_unit_test(test_a_file_has_the_last_look),
-      cmocka_unit_test(test_a_file_is_restored), cmocka_unit_test(test_other_settings),
-      cmocka_unit_test(test_other_tensors),
+      cmocka_unit_test(test_a_file_goes_on),        cmocka_unit_test(test_a_file_has_the_last_look),
+      cmocka_unit_test(test_writing_behind_a_look), cmocka_unit_test(test_a_file_is_restored),
+      cmocka_unit_test(test_other_settings),        cmocka_unit_test(test_other_tensors),
   };
   snprintf(path, sizeof path, "/tmp/ct-kept-%ld.ctm", (long)getpid());
   const int failed = cmocka_run_group_tests_name("files of kept activations", tests, NULL, NULL);

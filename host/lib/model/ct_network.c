@@ -539,7 +539,10 @@ int ct_network_write(ct_network *n, int tensor, const float *data, size_t count)
   err = comes_and_goes(t) ? CT_OK : ct_network_owned(n, "written");
   if (!err) err = check_still(n, t, true, "written");
   if (err) return err;
-  if (!comes_and_goes(t)) n->stale = n->once;
+  if (!comes_and_goes(t)) {
+    n->stale = n->once;
+    ct_kept_hear(n);
+  }
   const struct ct_regions own = ct_network_own(n);
   return ct_network_put_tensor(n, &own, lay, data);
 }

@@ -423,6 +423,8 @@ int ct_kept_look(ct_network *n);
 /* Bounds are those of all runs that have ended, of a network of which none is under way. An error
  * as when it runs. */
 int ct_kept_settle(ct_network *n);
+/* The same before the host changes what runs have left: the next run tells of an error. */
+void ct_kept_hear(ct_network *n);
 /* Bounds begin anew, whatever runs so far have seen. */
 void ct_kept_anew(ct_network *n);
 /* The bound of what a stage stores, as its jobs get it. */

@@ -386,6 +386,10 @@ int ct_kept_settle(ct_network *n) {
   return err ? err : say_look(n);
 }
 
+void ct_kept_hear(ct_network *n) {
+  if (keeps(n) && n->shared->looking == n) (void)finish_look(n);
+}
+
 void ct_kept_anew(ct_network *n) {
   ct_kept_forget(n);
   n->look_error = CT_OK;
