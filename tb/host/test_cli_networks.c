@@ -520,6 +520,8 @@ static void kept_compressed_otherwise(void **state) {
                           cli_path("whole.ctm"))));
   free(cli_expect(1, "colocate trains two networks",
                   "colocate --model lenet5 --keep compressed" EMU));
+  free(cli_expect(1, "colocate trains two networks",
+                  cli_line("colocate --data fashion-mnist --samples 32 --model %s" EMU, path)));
 }
 
 /* The table has names in full, for two nodes may begin alike. */

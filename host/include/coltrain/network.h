@@ -242,10 +242,11 @@ int ct_network_save(ct_network *network, const char *path);
  * steps, or of answers to one row where it was never prepared for any. options NULL, or mantissa or
  * seed 0: those that it had; it is by kernels if it was, or if that is asked for. All members begin
  * with what the file has. What is kept compressed goes on with the settings and bounds of the file:
- * error, refresh and bits 0 mean these, another error or refresh is CT_ERR_ARG, and so are masks
- * that it does not have. Where a file has none, as those of older releases, bounds begin anew with
- * the options. *network is NULL on failure: CT_ERR_NOT_FOUND, CT_ERR_PERMISSION,
- * CT_ERR_IO, CT_ERR_FORMAT (the sentence names file and reason), and as ct_network_create(). */
+ * error, refresh and bits 0 mean these. CT_ERR_ARG: another error or refresh, masks that it does
+ * not have, bounds for other tensors than the network keeps. Where a file has no bounds, as those
+ * of older releases, they begin anew with the options. *network is NULL on failure:
+ * CT_ERR_NOT_FOUND, CT_ERR_PERMISSION, CT_ERR_IO, CT_ERR_FORMAT (the sentence names file and
+ * reason), and as ct_network_create(). */
 int ct_network_load(ct_device *dev, const char *path, const struct ct_network_options *options,
                     ct_network **network);
 
