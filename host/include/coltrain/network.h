@@ -278,8 +278,8 @@ struct ct_network_info {
   uint64_t frame_bytes; /* device memory for inputs, labels and outputs: of a frame */
   uint64_t pages;       /* bytes of device memory for what is kept compressed ... */
   uint64_t pages_most;  /* ... and how much of it was in use at a time at most, so far */
-  double error;         /* how that is done, as in struct ct_network_options; bits: 0 if nothing is
-                           kept so */
+  double error;         /* how that is done, as in struct ct_network_options; 0 if nothing is kept
+                           so, as all below */
   uint32_t refresh, bits;
   bool masks;
   bool continued; /* its bounds are those of its file, or came of them */

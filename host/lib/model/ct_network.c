@@ -627,6 +627,14 @@ static uint64_t pages_most(const ct_network *n) {
   return (uint64_t)pages * CT_PAGE_BYTES;
 }
 
+static void tell_kept(const ct_network *n, struct ct_network_info *info) {
+  info->error = n->kept_error;
+  info->refresh = n->refresh;
+  info->bits = n->shared->page_bits;
+  info->masks = n->masks;
+  info->continued = n->continued;
+}
+
 int ct_network_info(const ct_network *n, struct ct_network_info *info) {
   const int err = ct_check_network(n);
   if (err) return err;
@@ -644,15 +652,11 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
                                    .frame_bytes = frame_units(n) * CT_UNIT,
                                    .pages = (uint64_t)n->shared->page_count * CT_PAGE_BYTES,
                                    .pages_most = pages_most(n),
-                                   .error = n->kept_error,
-                                   .refresh = n->refresh,
-                                   .bits = n->compiled.kepts ? n->shared->page_bits : 0,
-                                   .masks = n->masks,
-                                   .continued = n->continued,
                                    .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),
                                    .accumulate = runs_of_step(n),
                                    .inputs = mlp->layers ? mlp->width[0] : 0,
                                    .classes = mlp->layers ? mlp->width[mlp->layers] : 0};
+  if (n->compiled.kepts) tell_kept(n, info);
   return CT_OK;
 }
 

@@ -112,7 +112,7 @@ class CompiledInfo:
     error: float = 0.0
     """How that is done, as :meth:`Device.compile` was told or a file says: what the error may cost, as a part of the momentum ..."""
     bits: int = 0
-    """... for how many bits of a number there are pages; 0: nothing is kept so ..."""
+    """... for how many bits of a number there are pages (0, as all of these: nothing is kept so) ..."""
     refresh: int = 0
     """... steps between looks at the gradients ..."""
     masks: bool = False
