@@ -121,9 +121,9 @@ synth-ecp5: $(GEN_SVH)  ## Yosys for ECP5: the small configuration (16x8, 4 lane
 
 # A board: BOARD=ulx3s, CONFIG= one of rtl/boards/BOARD/*.config, SEED=, FREQ= (MHz of the core).
 BOARD  ?= ulx3s
-CONFIG ?= small
+CONFIG ?= narrow
 export SEED FREQ
-fpga: $(GEN_SVH)  ## From RTL to build/fpga/BOARD/BOARD.bit, with a report: BOARD=ulx3s, CONFIG=small, narrow or tiny, SEED=, FREQ= (docs/fpga.md)
+fpga: $(GEN_SVH)  ## From RTL to build/fpga/BOARD/BOARD.bit, with a report: BOARD=ulx3s, CONFIG=narrow, small or tiny, SEED=, FREQ= (docs/fpga.md)
 	@scripts/fpga $(BOARD) $(CONFIG)
 
 fpga-synth: $(GEN_SVH)  ## The synthesis of make fpga alone, against the budget of the configuration
