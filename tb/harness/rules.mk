@@ -62,6 +62,7 @@ unit_bench   = $(call dut,$(2),$(2),$(3),$(4))$(call bench,$(1),$(strip $(2)))
 # Programs are looked at more closely than in the library (tb/host/all_passes.c).
 ALL_PASSES   := tb/host/all_passes.c
 ALL_PASSES_L := -Wl,--wrap=ct_lower_start
+-include $(ALL_PASSES:%.c=$(BUILD)/tb/obj/%.d) $(ALL_PASSES:%.c=$(BUILD)/san/obj/%.d)
 SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 host_test = $(eval $(call host_test_rules,$(strip $(1)),$(2),$(3)))
 define host_test_rules
