@@ -112,26 +112,26 @@ void ct_bounds_fill_in(struct ct_network_options *how, const struct ct_bounds *b
   how->masks = how->masks || b->masks;
 }
 
-static int say_other(ct_network *n, const char *path, const char *has, const char * not ) {
+static int say_other(ct_network *n, const char *path, const char *has, const char *own) {
   return ct_fail(n->dev, CT_ERR_ARG,
                  "%s keeps activations compressed %s, not %s: training does not go on with that",
-                 path, has, not );
+                 path, has, own);
 }
 
 static int check_settings(ct_network *n, const struct ct_bounds *b, const char *path) {
-  char has[64], not [64];
+  char has[64], own[64];
   if (b->masks != n->masks)
     return say_other(n, path, b->masks ? "with masks" : "without masks",
                      n->masks ? "with them" : "without them");
   if (b->error < n->kept_error || b->error > n->kept_error) {
     snprintf(has, sizeof has, "with an error of %g", b->error);
-    snprintf(not, sizeof not, "%g", n->kept_error);
-    return say_other(n, path, has, not );
+    snprintf(own, sizeof own, "%g", n->kept_error);
+    return say_other(n, path, has, own);
   }
   if (b->refresh == n->refresh) return CT_OK;
   snprintf(has, sizeof has, "with a look each %u steps", (unsigned)b->refresh);
-  snprintf(not, sizeof not, "each %u", (unsigned)n->refresh);
-  return say_other(n, path, has, not );
+  snprintf(own, sizeof own, "each %u", (unsigned)n->refresh);
+  return say_other(n, path, has, own);
 }
 
 /* ---- Tensors ------------------------------------------------------------------------------- */
