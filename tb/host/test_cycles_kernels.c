@@ -231,7 +231,7 @@ static void packing(struct cycles_bed *b) {
   b->core.groups = &groups;
   b->core.groups_count = 1;
   set_arena(b);
-  for (uint32_t tiles = 4; tiles <= 160; tiles *= 2)
+  for (uint32_t tiles = 2; tiles <= 160; tiles += tiles / 2 + 1)
     for (unsigned bits = 0; bits < 8; bits += bits ? 3 : 1)
       for (unsigned back = 0; back < 2; ++back)
         pack_some(b, &groups, tiles, bits, back);

@@ -52,6 +52,18 @@ static uint32_t pages_held(struct net_bed *n) {
   return held;
 }
 
+/* Each tensor is stored by one stage and loaded by one at least; returns what is stored. */
+static uint64_t bytes_moved(struct net_bed *n) {
+  struct ct_network_stage stage;
+  uint64_t stored = 0, loaded = 0;
+  for (size_t i = 0; !ct_network_stage(n->net, i, &stage); ++i) {
+    stored += stage.written - n->net->compiled.stage[i].written;
+    loaded += stage.read - n->net->compiled.stage[i].read;
+  }
+  assert_true(loaded >= stored);
+  return stored;
+}
+
 /* Two steps on a device; digest 0: its scratchpad is too small. bound: of all that is kept, as
  * tensors' formats say. */
 static struct outcome steps_as_said(struct bed *b, const char *uri, uint64_t seed, uint32_t bound) {
@@ -83,6 +95,7 @@ static struct outcome steps_as_said(struct bed *b, const char *uri, uint64_t see
     o.exact += kept.exact;
     o.stored += kept.bytes;
   }
+  assert_int_equal(bytes_moved(&n), o.stored);
   net_close(&n);
   return o;
 }

@@ -401,6 +401,8 @@ void ct_compile_made(struct ct_compiler *c);
 bool ct_packs(const struct ct_compiler *c, const struct ct_net_step *s);
 /* What a step may do for others, it does; or not. Returns whether it does anything. */
 bool ct_join(struct ct_compiler *c, const struct ct_net_step *s, bool joins);
+/* A stage loads what is kept compressed. */
+void ct_stage_loads(struct ct_stage *stage, uint32_t kept);
 /* A step that another one does has no program: that one's stage has its bytes. */
 void ct_has_joined(struct ct_compiler *c, const struct ct_net_step *s);
 

@@ -140,7 +140,12 @@ bool ct_join(struct ct_compiler *c, const struct ct_net_step *s, bool joins) {
   return joins;
 }
 
-/* Of groups bytes are not known: index units alone count. */
+void ct_stage_loads(struct ct_stage *stage, uint32_t kept) {
+  for (unsigned i = 0; i < stage->loads; ++i)
+    if (stage->load[i] == kept) return;
+  if (stage->loads < sizeof stage->load / sizeof *stage->load) stage->load[stage->loads++] = kept;
+}
+
 void ct_has_joined(struct ct_compiler *c, const struct ct_net_step *s) {
   struct ct_stage *own = &c->out->stage[s->order];
   int by = s->kind == CT_STEP_PACK ? c->value[s->x].step : CT_NO_VALUE;
@@ -149,5 +154,7 @@ void ct_has_joined(struct ct_compiler *c, const struct ct_net_step *s) {
   struct ct_stage *stage = &c->out->stage[c->step[by].order];
   if (s->kind != CT_STEP_PACK) stage->read += own->read;
   if (!s->only) stage->written += own->written;
-  own->read = own->written = 0;
+  for (unsigned i = 0; i < own->loads; ++i)
+    ct_stage_loads(stage, own->load[i]);
+  own->read = own->written = own->loads = 0;
 }

@@ -253,7 +253,7 @@ static uint64_t next_late(struct cyc *c, const struct dispatch *d) {
 /* A burst of LD or ST. LD must know whether END has been dispatched by then: if it has not, and
  * nothing but LD goes on, END waits for LD. ST must know what MM reads meanwhile. */
 static bool moves(struct cyc *c, const struct dispatch *d) {
-  const uint64_t go = c->ld_walk.active ? c->ld_walk.go : c->ld.go;
+  const uint64_t go = cyc_max(c->ld.go, c->ld_walk.go);
   if (d->ended || go <= d->out) return cyc_ld(c) || cyc_st(c);
   return cyc_st(c) || cyc_ld(c);
 }
