@@ -3,16 +3,14 @@
  * The model of time on whole networks: every layer of LeNet-5 and ResNet-8, served and trained,
  * takes as many cycles on the simulated cores as it says, within what `coltrain explain` promises:
  * 10 %. The sum is much nearer. Of what is kept compressed that is so when a run has shown how long
- * groups are; before, kernels that do nothing but pack or unpack may take 40 % less, for groups are
- * taken to be as long as there are pages for. Layers run in a row here, so that what a job reads
- * for the one behind it counts; the kernels alone are held by test_cycles_kernels. SHOW=1 prints
- * the table.
+ * groups are; before, kernels that load or store them may take 40 % less, for groups are taken to
+ * be as long as there are pages for. Layers run in a row here, so that what a job reads for the one
+ * behind it counts; the kernels alone are held by test_cycles_kernels. SHOW=1 prints the table.
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "coltrain/network.h"
+#include "ct_network.h"
 #include "harness/ct_tb.h"
 
 enum { PERCENT = 10, PERCENT_BEFORE = 40, PERCENT_SUM = 1 };
@@ -84,8 +82,8 @@ static void before(ct_network *net, uint64_t *expected) {
     expected[i] = s.expected;
 }
 
-static bool packs(const struct ct_network_stage *s) {
-  return !strcmp(s->op, "compressing") || !strcmp(s->op, "decompressing");
+static bool has_groups(const ct_network *net, size_t stage) {
+  return net->compiled.stage[stage].loads || net->compiled.stage[stage].stores;
 }
 
 /* Every layer, and all of them, after a run; by what was expected before, if that is given. */
@@ -95,7 +93,7 @@ static unsigned compare_all(const struct net *n, ct_network *net, const uint64_t
   for (size_t i = 0; !ct_network_stage(net, i, &s); ++i) {
     if (!s.jobs || !s.expected) continue; /* part of no run */
     if (expected) s.expected = expected[i];
-    wrong += !compare(n, &s, expected && packs(&s) ? PERCENT_BEFORE : PERCENT);
+    wrong += !compare(n, &s, expected && has_groups(net, i) ? PERCENT_BEFORE : PERCENT);
     all.expected += s.expected;
     all.cycles += s.cycles;
   }

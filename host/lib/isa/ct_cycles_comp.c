@@ -6,7 +6,7 @@
  */
 #include "ct_cycles_impl.h"
 
-enum { TILE_CYCLES = 17, MOST_UNITS = 70, GROUP_TILES = 4, BURST = 16, PAGE_TAKE = 1 };
+enum { TILE_CYCLES = 17, MOST_UNITS = 70, GROUP_TILES = 4, BURST = 16 };
 
 /* ---- Requests: ct_act_walk ---- */
 
@@ -82,29 +82,38 @@ static uint64_t more_than(uint64_t a, uint64_t b) {
   return a > b ? a - b : 0;
 }
 
+/* Cycles of a group in encoder or decoder beyond those of its beats. */
+static uint64_t coding(const struct cyc_walk *w, const struct cyc_bus *bus) {
+  return more_than((uint64_t)w->tiles * TILE_CYCLES, (w->units * bus->cost) >> 8);
+}
+
 /* ---- Loads: ct_act_ld ---- */
 
-/* From a beat on the bus to the entry that it is looked up in; from there to the bursts on offer;
- * to the first word of a group written; from the last beat of a group to its last word; from a
- * word to the signal, and to a plain command. */
+/* From a beat on the bus to the entry that is looked up in it; from there to the bursts on offer;
+ * from the first beat of a group to its first word written, from the last beat to the last word;
+ * between words of two groups; from the last word to done, without freeing and what that takes (a
+ * closed page's: the open one's takes a cycle less); from done to the signal, and to a plain
+ * command. */
 enum {
   LD_ENTRY = 3,
   LD_OFFER = 2,
   LD_FIRST = 11,
   LD_LAST = 9,
-  LD_FREE = 2,
+  LD_APART = 2,
   LD_DONE = 1,
+  LD_FREE = 2,
   LD_SIGNAL = 2,
   LD_QUIET = 3
 };
 
-/* The index unit is there; it was asked for in its turn, and only a unit ahead. */
+/* When the index unit is there. It is asked for in its turn, when the one before is in use, and
+ * goes before bursts of groups. */
 static uint64_t ld_index(struct cyc *c, uint64_t taken) {
   struct cyc_act_ld *a = &c->act_ld;
   const uint64_t ask = cyc_max(cyc_max(taken, a->asked) + 1, a->used + 1);
-  const uint64_t last = cyc_read_before(c, ask);
   a->asked = ask;
-  return last + LD_ENTRY;
+  a->used = cyc_read_before(c, ask) + LD_ENTRY;
+  return a->used;
 }
 
 /* The group's bursts; first and last beat on the bus. */
@@ -120,46 +129,55 @@ static void ld_bursts(struct cyc *c, uint32_t units, uint64_t ask, uint64_t *fir
   c->act_ld.got = c->reads.grant;
 }
 
+/* The decoder takes its time, or waits for the last beat; returns when the group is done. Freeing
+ * holds up the next one, but for the cycle in which it has no word. */
+static uint64_t ld_words(struct cyc_act_ld *a, uint64_t tiles, uint64_t first, uint64_t last,
+                         bool frees) {
+  const uint64_t begin = cyc_max(first + LD_FIRST, a->word + LD_APART);
+  const uint64_t word = cyc_max(begin + tiles * TILE_CYCLES - 2, last + LD_LAST);
+  const uint64_t done = word + LD_DONE + (frees ? LD_FREE : 0);
+  a->word = frees ? done - 1 : word;
+  return done;
+}
+
 bool cyc_ld_groups(struct cyc *c) {
   struct cyc_walk *w = &c->ld_walk;
   struct cyc_act_ld *a = &c->act_ld;
   if (!w->active && !walk_load(c, w, CYC_LD, c->ld_plain)) return false;
   if (!walk_room(c, w) || !walk_waits(c, w)) return false;
   const struct ct_cmd cmd = w->cmd;
-  const bool reads = w->step_begun, frees = CT_GET(&cmd, DMA_FREE);
+  const bool reads = w->step_begun;
   bool step_end, cmd_end;
-  uint64_t first = 0, last = 0;
-  uint64_t *put = &a->put[w->requests % CYC_GROUPS];
+  uint64_t first = 0, last = 0, *put = &a->put[w->requests % CYC_GROUPS];
   const uint64_t taken = cyc_max(w->go, *put);
-  const uint32_t tiles = w->tiles, units = w->units;
   walk_next(w, taken, &step_end, &cmd_end);
   uint64_t entry = cyc_max(taken + 2, a->got + 1);
-  if (reads) {
-    entry = cyc_max(entry, ld_index(c, taken));
-    a->used = entry;
-  }
-  ld_bursts(c, units, entry + LD_OFFER, &first, &last);
-  const uint64_t begin = cyc_max(first + LD_FIRST, a->word + TILE_CYCLES - 16 + 1);
-  a->word = cyc_max(begin + tiles * TILE_CYCLES - 2, last + LD_LAST);
-  const uint64_t done = a->word + LD_DONE + (frees ? LD_FREE : 0);
+  if (reads) entry = cyc_max(entry, ld_index(c, taken));
+  ld_bursts(c, w->units, entry + LD_OFFER, &first, &last);
+  const uint64_t done = ld_words(a, w->tiles, first, last, CT_GET(&cmd, DMA_FREE));
   *put = done + 1;
-  a->word = frees ? done - 1 : a->word;
   walk_signals(c, &cmd, step_end, cmd_end, done + LD_SIGNAL);
   w->quiet = done + LD_QUIET;
-  c->decoded += more_than((uint64_t)tiles * TILE_CYCLES, (units * c->reads.bus.cost) >> 8);
+  c->decoded += coding(w, &c->reads.bus);
   return true;
 }
 
 /* ---- Stores: ct_act_st ---- */
 
+/* From a request taken to its first word at the encoder, which takes words so many cycles behind
+ * the reader; from a tile's first word to its header; words behind a tile that come while its
+ * header waits; from a header given to its first bits out, and from a group in the buffer to its
+ * bursts on offer; from its last burst to the next group's page, or to the index unit's burst on
+ * offer; from the last grant to a plain command. */
 enum {
-  ST_WORD = 4,  /* from a request taken to its first word at the encoder */
-  ST_HEAD = 19, /* from a tile's first word to its header */
-  ST_HALT = 3,  /* words behind a tile that come while its header waits */
-  ST_OUT = 7,   /* from a tile's header given to its first bits out */
-  ST_TAKE = 3,  /* from a group in the buffer to its bursts on offer */
-  ST_NEXT = 2,  /* from its last burst to the next group's page */
-  ST_INDEX = 3, /* and to the index unit's burst on offer */
+  ST_WORD = 4,
+  ST_AHEAD = 8,
+  ST_HEAD = 19,
+  ST_HALT = 3,
+  ST_OUT = 7,
+  ST_TAKE = 4,
+  ST_NEXT = 2,
+  ST_INDEX = 3,
   ST_QUIET = 2
 };
 
@@ -180,6 +198,15 @@ static void st_bursts(struct cyc *c, uint32_t units, uint64_t ask) {
   }
 }
 
+/* Words are read and encoded; returns when the group is in the buffer. */
+static uint64_t st_encode(struct cyc_act_st *a, uint64_t tiles, uint64_t taken, uint64_t half) {
+  uint64_t out = 0;
+  for (uint64_t i = 0; i < tiles; ++i)
+    out = st_tile(a, taken + ST_WORD + 16 * i, half);
+  a->reader = cyc_max(taken + 16 * tiles, more_than(a->in + 16, ST_WORD + ST_AHEAD));
+  return out;
+}
+
 bool cyc_st_groups(struct cyc *c) {
   struct cyc_walk *w = &c->st_walk;
   struct cyc_act_st *a = &c->act_st;
@@ -189,25 +216,16 @@ bool cyc_st_groups(struct cyc *c) {
   bool step_end, cmd_end;
   uint64_t *through = &a->through[w->requests % 4], *half = &a->half[w->requests % 2];
   const uint64_t taken = cyc_max(cyc_max(w->go, *through), a->reader);
-  const uint32_t tiles = w->tiles, units = w->units;
   walk_next(w, taken, &step_end, &cmd_end);
-  uint64_t out = 0;
-  for (uint32_t i = 0; i < tiles; ++i)
-    out = st_tile(a, taken + ST_WORD + 16 * i, *half);
-  a->reader = cyc_max(taken + 16 * tiles, more_than(a->in + 16, ST_WORD + 8));
-  const uint64_t page = cyc_max(out + 1, a->sent) + PAGE_TAKE;
-  st_bursts(c, units, page + ST_TAKE - 1);
+  const uint64_t out = st_encode(a, w->tiles, taken, *half);
+  st_bursts(c, w->units, cyc_max(out + 1, a->sent) + ST_TAKE - 1);
   if (step_end) {
     const uint64_t answer = cyc_write(c, c->writes.grant + ST_INDEX, 1);
     walk_signals(c, &cmd, step_end, cmd_end, answer + CYC_WRITE_SIGNAL);
-    a->sent = c->writes.grant + 1;
-    *through = c->writes.grant + 1;
-  } else {
-    a->sent = c->writes.grant + ST_NEXT;
-    *through = c->writes.grant + ST_NEXT;
   }
+  a->sent = *through = c->writes.grant + (step_end ? 1 : ST_NEXT);
   *half = c->writes.asked + 1;
   w->quiet = c->writes.grant + ST_QUIET;
-  c->encoded += more_than((uint64_t)tiles * TILE_CYCLES, (units * c->writes.bus.cost) >> 8);
+  c->encoded += coding(w, &c->writes.bus);
   return true;
 }
