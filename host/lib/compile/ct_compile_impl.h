@@ -99,9 +99,9 @@ struct ct_net_step {
   uint32_t kept;      /* PACK: the number of what it packs, plus 1 */
   bool joined;        /* another step does it on the way */
   unsigned bound_reg; /* PACK: then the bound is in that argument */
-  int made;           /* CONV_INPUT: the step right in front that it may do; or CT_NO_VALUE */
-  bool only;          /* of such a step: nobody else reads what it makes */
-  enum ct_keep way;   /* PACK, UNPACK: how that is kept raw */
+  int made;  /* CONV_INPUT, CONV_WEIGHTS: the step right in front that it may do, or NO_VALUE */
+  bool only; /* of such a step: nobody else reads what it makes */
+  enum ct_keep way; /* PACK, UNPACK: how that is kept raw */
   uint32_t runs; /* it is needed in the last of so many; 0: not known yet. Of an update: as given */
   /* The tile program: inputs and the values that its operations make (CT_NO_VALUE: none). */
   struct ct_tilewise tile;

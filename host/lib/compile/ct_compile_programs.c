@@ -143,13 +143,13 @@ static int conv(struct ct_compiler *c, const struct ct_net_step *s, struct ct_ta
     k.y = mat(c, s->y);
     return ct_kernel_conv(&k, &t->room, t->codes, &t->why);
   }
+  const struct ct_net_step *again = s->made == CT_NO_VALUE ? NULL : &c->step[s->made];
+  const bool joins = again && again->joined;
+  const struct ct_made made = joins ? made_by(c, again) : (struct ct_made){.stored = false};
+  if (joins) k.made = &made;
   if (s->kind == CT_STEP_CONV_INPUT) {
-    const struct ct_net_step *again = s->made == CT_NO_VALUE ? NULL : &c->step[s->made];
-    const bool joins = again && again->joined;
-    const struct ct_made made = joins ? made_by(c, again) : (struct ct_made){.stored = false};
     k.y = mat(c, s->x);
     k.x = mat(c, s->y);
-    if (joins) k.made = &made;
     return ct_kernel_conv_input(&k, &t->room, t->codes, &t->why);
   }
   k.x = mat(c, s->x);
