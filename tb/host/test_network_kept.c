@@ -271,6 +271,24 @@ static void test_on_the_way(void **state) {
   assert_true(k.packing > 1 && k.storing > 0 && k.made_again > 0);
 }
 
+/* The gradient of weights in front of which an image's 32 x 32 pixels were unpacked has a stride,
+ * and reads them in groups. */
+static void test_strides(void **state) {
+  (void)state;
+  static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
+  enum { SEED = 12, LOSSY = 131 };
+  struct bed b;
+  bed_make(&b);
+  assert_int_equal(ct_graph_builtin(b.g, "resnet8", 1, true), CT_OK);
+  assert_int_equal(ct_graph_optimise(b.g, ct_graph_find(b.g, "loss"), &how), CT_OK);
+  bed_check(&b);
+  loses_nothing(&b, SEED);
+  const struct outcome want = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, SEED, LOSSY);
+  const struct outcome got = two_steps(&b, "sim:", CT_FORMAT_COMPRESSED, SEED, LOSSY);
+  assert_true(got.digest == want.digest && got.stored == want.stored && got.pages == want.pages);
+  bed_free(&b);
+}
+
 /* ---- What is lost ---- */
 
 enum { ROWS = 48, COLS = 32, CLASSES = 10, LOST = 2 };
@@ -1183,6 +1201,7 @@ int main(void) {
                                      cmocka_unit_test(test_state_that_changes_at_once),
                                      cmocka_unit_test(test_same_on_simulated_cores),
                                      cmocka_unit_test(test_on_the_way),
+                                     cmocka_unit_test(test_strides),
                                      cmocka_unit_test(test_rounded_as_said),
                                      cmocka_unit_test(test_masks),
                                      cmocka_unit_test(test_mask_of_what_one_step_reads),
