@@ -9,8 +9,9 @@
  * Lines, taps and blocks are divided evenly, so passes are alike.
  *
  * The input may be groups of compressed tiles, if each has to be loaded once: all pixels are there
- * together, or a pass makes all tiles, and goes through whole images of whole index units. What was
- * loaded goes to device memory, too, for those who read records.
+ * together, or a pass makes all tiles, and goes through whole images of whole index units; and if
+ * that is faster than unpacking it first. What was loaded goes to device memory, too, for those who
+ * read records.
  *
  * Where groups of channels share blocks, what lies off their diagonal is left out: a tile of ones
  * and zeros says where.
@@ -26,7 +27,14 @@ enum {
   OUT_SLOTS = 2,
   MORE_SLOTS = 4
 };
-enum { MOST_STEPS = 4080, GATHERED = 17, TURNED = 20, CHUNK_COST = 120, PASS_COST = 300 };
+enum {
+  MOST_STEPS = 4080,
+  GATHERED = 17,
+  TURNED = 20,
+  CHUNK_COST = 120,
+  PASS_COST = 300,
+  UNPACK_COST = 1200
+};
 
 struct plan {
   bool stay;                     /* all pixels of a group of channels are there */
@@ -439,7 +447,7 @@ static bool divides(int64_t a, int64_t b) {
   return b % a == 0;
 }
 
-static int choose(struct weights *c) {
+static struct best best_of(struct weights *c) {
   struct best b = {.least = 0};
   struct plan p = {.slots = 1};
   for (p.lines = 1; p.lines <= c->view.ky && p.lines <= MOST_SUMS; ++p.lines)
@@ -449,8 +457,27 @@ static int choose(struct weights *c) {
           if (divides(p.lines, c->view.ky) && divides(p.taps, c->view.kx) &&
               divides(p.blocks, c->cb) && divides(p.planes, c->nb))
             try_pass(c, p, &b);
+  return b;
+}
+
+/* Whether a kernel that unpacks, and another one that reads records, as often as it likes, would be
+ * done before. */
+static bool unpacks_better(struct weights *c, uint64_t cost) {
+  const struct ct_made *made = c->made;
+  if (!made) return false;
+  c->made = NULL;
+  const struct best other = best_of(c);
+  c->made = made;
+  const uint64_t tiles = (uint64_t)c->x_groups * c->cb * c->parts;
+  return other.plan.cost && other.plan.cost + tiles * CT_RECORD_UNITS + UNPACK_COST < cost;
+}
+
+static int choose(struct weights *c) {
+  const struct best b = best_of(c);
   if (b.plan.cost == 0 && c->made && b.least == 0)
     return ct_why(c->v.why, CT_ERR_NO_SPACE, "%s: groups would be loaded several times", c->v.name);
+  if (unpacks_better(c, b.plan.cost))
+    return ct_why(c->v.why, CT_ERR_NO_SPACE, "%s is faster with records", c->v.name);
   if (b.plan.cost == 0)
     return ct_why(c->v.why, CT_ERR_NO_SPACE, "%s needs %llu words of scratchpad, the window has %u",
                   c->v.name, (unsigned long long)b.least, c->v.room->spm_words);
