@@ -362,7 +362,10 @@ static uint64_t cost_of(const struct weights *c, const struct plan *p) {
   const uint64_t load = each * first;
   const uint64_t most = multiply > load ? multiply : load;
   const uint64_t start = c->v.room->group ? 0 : first; /* else the last member hides it */
-  return (p->slots == 1 ? multiply + load : most + start) +
+  /* What updates read comes in front of the next pass's first chunk, and waits for this one's
+   * products: by measurement. */
+  const uint64_t late = c->joined && !p->stay ? passes * first * 3 / 4 : 0;
+  return (p->slots == 1 ? multiply + load : most + start) + late +
          passes * (PASS_COST + chunks * CHUNK_COST);
 }
 
