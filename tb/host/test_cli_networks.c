@@ -14,6 +14,7 @@
 #include "cli_run.h"
 #include "coltrain/network.h"
 #include "ct_device.h"
+#include "ct_file.h"
 
 #define EMU " --device emu:"
 /* Images of LeNet-5's size that need no package. */
@@ -450,29 +451,77 @@ static void refused(void **state) {
   free(cli_expect(1, "", cli_line("infer --model %s --data digits" EMU, cli_path("broken.ctm"))));
 }
 
-/* Files do not have the error: training goes on with that which is given again, never without. */
+/* One of an older release: without the last chunk, which says how activations are kept. */
+static void make_old(const char *from, const char *to) {
+  size_t size, at;
+  char *data = cli_slurp(from, &size);
+  for (at = size - 4; memcmp(data + at, "kept", 4) != 0; --at)
+    assert_true(at > 16);
+  ct_file_seal((uint8_t *)data, at + 4);
+  FILE *f = fopen(to, "wb");
+  assert_non_null(f);
+  assert_int_equal(fwrite(data, 1, at + 4, f), at + 4);
+  assert_int_equal(fclose(f), 0);
+  free(data);
+}
+
+/* Training goes on as a file says that it is kept, to the bit. */
 static void kept_compressed_again(void **state) {
+  (void)state;
+  static const char *const ways[] = {"compressed", "compressed:0.1:mask", "compressed:0"},
+                           train[] =
+                               "train --model lenet5 --samples 32 --batch 8 --epochs %d "
+                               "--keep %s --save %s" EMU,
+                           resume[] =
+                               "train --data fashion-mnist --samples 32 --epochs 2 "
+                               "--resume %s --save %s" EMU;
+  char path[256], on[256], twice[256];
+  snprintf(path, sizeof path, "%s", cli_path("kept.ctm"));
+  snprintf(on, sizeof on, "%s", cli_path("on.ctm"));
+  snprintf(twice, sizeof twice, "%s", cli_path("twice.ctm"));
+  for (size_t i = sizeof ways / sizeof *ways; i-- > 0;) {
+    free(cli_expect(0, "", cli_line(train, 1, ways[i], path)));
+    free(cli_expect(0, "", cli_line(train, 2, ways[i], twice)));
+    free(cli_expect(0, "", cli_line(resume, path, on)));
+    cli_assert_same_files(on, twice);
+  }
+  free(cli_expect(0, "", cli_line("infer --data fashion-mnist --model %s" EMU, path)));
+  free(cli_expect(0, "", cli_line("explain %s" EMU, path)));
+}
+
+/* What the file says may be said again, with other pages, and nothing else. An old one says
+ * nothing, so it has to be. */
+static void kept_compressed_otherwise(void **state) {
   (void)state;
   char path[256], resume[512];
   snprintf(path, sizeof path, "%s", cli_path("kept.ctm"));
-  free(cli_expect(
-      0, "", cli_line("train --model lenet5 --samples 32 --keep compressed --save %s" EMU, path)));
   snprintf(resume, sizeof resume,
            "train --data fashion-mnist --samples 32 --epochs 2 --resume %s --json -", path);
-  free(cli_expect(1, "give --keep compressed:ERROR again", cli_line("%s" EMU, resume)));
   free(cli_expect(1, "leave --lr", cli_line("%s --keep hbfp8" EMU, resume)));
+  free(cli_expect(1, "with an error of 0.1, not 0;",
+                  cli_line("%s --keep compressed:0" EMU, resume)));
+  free(cli_expect(1,
+                  "with an error of 0.1, not 1:", cli_line("%s --keep compressed:1" EMU, resume)));
+  free(cli_expect(1, "without masks, not with", cli_line("%s --keep compressed:mask" EMU, resume)));
+  free(cli_expect(0, "", cli_line("%s --keep compressed:0.1:12" EMU, resume)));
+  make_old(cli_path("kept.ctm"), cli_path("old.ctm"));
+  snprintf(resume, sizeof resume,
+           "train --data fashion-mnist --samples 32 --epochs 2 --resume %s --json -",
+           cli_path("old.ctm"));
+  free(cli_expect(1, "give --keep compressed:ERROR again", cli_line("%s" EMU, resume)));
   json_t *lossy = cli_expect_json(cli_line("%s --keep compressed:1" EMU, resume));
   json_t *whole = cli_expect_json(cli_line("%s --keep compressed:0" EMU, resume));
   assert_true(cli_number_at(whole, "weights_crc32") != cli_number_at(lossy, "weights_crc32"));
   json_decref(lossy);
   json_decref(whole);
-  free(cli_expect(0, "", cli_line("infer --data fashion-mnist --model %s" EMU, path)));
   free(
       cli_expect(1, "keeps nothing compressed; leave --keep out",
                  cli_line("train --data fashion-mnist --keep compressed --epochs 9 --resume %s" EMU,
                           cli_path("whole.ctm"))));
   free(cli_expect(1, "colocate trains two networks",
                   "colocate --model lenet5 --keep compressed" EMU));
+  free(cli_expect(1, "colocate trains two networks",
+                  cli_line("colocate --data fashion-mnist --samples 32 --model %s" EMU, path)));
 }
 
 /* The table has names in full, for two nodes may begin alike. */
@@ -520,6 +569,7 @@ int main(void) {
       cmocka_unit_test(kept_in_less),
       cmocka_unit_test(kept_compressed),
       cmocka_unit_test(kept_compressed_again),
+      cmocka_unit_test(kept_compressed_otherwise),
       cmocka_unit_test(fits_the_memory),
       cmocka_unit_test(names_of_layers),
       cmocka_unit_test(refused),

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "all_passes.h"
 #include "coltrain/coltrain.h"
 #include "ct_network.h"
 #include "ct_num.h"
@@ -314,6 +315,7 @@ static void test_no_shape_is_refused(void **state) {
   size_t most = 0;
   char why[256] = "";
   struct ct_codes codes;
+  all_passes(false); /* of the largest that would take minutes */
   for (int i = 0, draws = ct_tb_draws(200); i < draws; ++i) {
     static const uint32_t widest[] = {20, 300, 5000, 60000};
     const uint32_t width = widest[ct_rng_below(&rng, 4)];
@@ -339,6 +341,7 @@ static void test_no_shape_is_refused(void **state) {
       ct_codes_free(&codes);
     }
   }
+  all_passes(true);
   print_message("%d updates: at most %zu jobs\n", ct_tb_draws(200), most);
   const struct ct_mlp net = {.layers = 1, .width = {20, 10}};
   assert_int_equal(ct_prog_apply(&net, LEAST_WINDOW - 1, &codes, &(struct ct_why){why, sizeof why}),

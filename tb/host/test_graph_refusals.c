@@ -225,6 +225,31 @@ REFUSAL(no_node) {
   struct ct_node_info node;
   return ct_graph_node_info(s->g, 0, &node);
 }
+REFUSAL(reads_of_no_node) { return ct_graph_reads(s->g, 0, 0, s->x); }
+REFUSAL(reads_nothing) {
+  NODE(s, "conv", BED_IN(s->image, s->kernel, 0));
+  return ct_graph_reads(s->g, 0, 2, s->x);
+}
+REFUSAL(reads_too_much) {
+  NODE(s, "relu", BED_IN(s->x));
+  return ct_graph_reads(s->g, 0, 1, s->x);
+}
+REFUSAL(reads_other_shape) {
+  NODE(s, "relu", BED_IN(s->x));
+  return ct_graph_reads(s->g, 0, 0, s->w);
+}
+REFUSAL(reads_no_tensor) {
+  NODE(s, "relu", BED_IN(s->x));
+  return ct_graph_reads(s->g, 0, 0, 999);
+}
+REFUSAL(reads_itself) {
+  const int y = NODE(s, "relu", BED_IN(s->x));
+  return ct_graph_reads(s->g, 0, 0, y) == y ? ct_graph_check(s->g) : 1;
+}
+REFUSAL(reads_after_check) {
+  NODE(s, "relu", BED_IN(s->x));
+  return ct_graph_check(s->g) ? 1 : ct_graph_reads(s->g, 0, 0, s->label);
+}
 REFUSAL(run_unchecked) {
   NODE(s, "relu", BED_IN(s->x));
   return bed_try(&s->b);
@@ -353,6 +378,13 @@ static const struct {
     R(width_of_none, CT_ERR_ARG, "tensor logits.bias of shape 0:"),
     R(not_found, CT_ERR_NOT_FOUND, "the graph has no tensor z"),
     R(no_node, CT_ERR_ARG, "there is no node 0: the graph has 0"),
+    R(reads_of_no_node, CT_ERR_NOT_FOUND, "the graph has no node 0, it has 0"),
+    R(reads_nothing, CT_ERR_ARG, N "(conv): it reads nothing as input 2"),
+    R(reads_too_much, CT_ERR_ARG, N "(relu): it reads nothing as input 1"),
+    R(reads_other_shape, CT_ERR_ARG, N "(relu): input 0 is 4x6, it cannot be w, which is 3x6"),
+    R(reads_no_tensor, CT_ERR_ARG, "an input: the graph has no tensor 999, it has 1..7"),
+    R(reads_itself, CT_ERR_ARG, N "(relu): it needs its own output: the graph is cyclic"),
+    R(reads_after_check, CT_ERR_ARG, "the graph was checked: it cannot be changed"),
     R(run_unchecked, CT_ERR_ARG, "the graph was not checked"),
     R(run_without_value, CT_ERR_ARG, "tensor w comes from outside: it needs a value"),
     R(run_with_other_count, CT_ERR_ARG, "the value of tensor w (3x6) has 2 elements"),

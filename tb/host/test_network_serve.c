@@ -775,8 +775,8 @@ static void a_file_goes_on(void **state) {
   close_pair(&p);
 }
 
-/* A small network as a file. */
-static uint8_t *small_file(size_t *size) {
+/* A small network as a file; its activations kept so. */
+static uint8_t *small_file_kept(enum ct_format keep, size_t *size) {
   ct_device *dev;
   ct_network *net;
   ct_graph *g;
@@ -785,9 +785,11 @@ static uint8_t *small_file(size_t *size) {
   assert_int_equal(ct_graph_create(&g), CT_OK);
   assert_int_equal(ct_graph_mlp(g, (const uint32_t[]){3, 4, 2}, 2, 2, true), CT_OK);
   assert_int_equal(ct_graph_optimise(g, ct_graph_find(g, "loss"), &how), CT_OK);
+  if (keep != CT_FORMAT_FP32) assert_true(ct_graph_keep(g, CT_ROLE_ACTIVATION, keep) > 0);
   assert_int_equal(ct_graph_check(g), CT_OK);
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
   assert_int_equal(ct_network_create(dev, g, NULL, &net), CT_OK);
+  assert_int_equal(net->compiled.kepts > 0, keep == CT_FORMAT_COMPRESSED);
   assert_int_equal(ct_network_draw(net, 2), CT_OK);
   assert_int_equal(ct_network_save(net, path), CT_OK);
   assert_int_equal(ct_file_read(dev, path, &data, size), CT_OK);
@@ -795,6 +797,10 @@ static uint8_t *small_file(size_t *size) {
   ct_close(dev);
   ct_graph_free(g);
   return data;
+}
+
+static uint8_t *small_file(size_t *size) {
+  return small_file_kept(CT_FORMAT_FP32, size);
 }
 
 static int parse(ct_device *dev, const uint8_t *data, size_t size) {
@@ -845,6 +851,53 @@ static void files_are_refused_by_name(void **state) {
   assert_int_equal(ct_network_load(dev, "/nonexistent/x", NULL, &net), CT_ERR_NOT_FOUND);
   REFUSED(&p, CT_ERR_FORMAT, "not a model file", ct_network_load(dev, "/dev/zero", NULL, &net));
   free(more);
+  free(data);
+  ct_close(dev);
+}
+
+/* Numbers of the chunk `kept` that make no sense, and two of it. */
+static void bounds_are_refused_by_name(void **state) {
+  (void)state;
+  static const struct {
+    size_t at;
+    unsigned bytes;
+    uint64_t value;
+  } wrong[] = {{4, 8, 23},                   /* too short */
+               {12, 8, 0x7ff8000000000000u}, /* an error of NaN */
+               {12, 8, 0xbff0000000000000u}, /* of -1 */
+               {12, 8, 0x4000000000000000u}, /* of 2 */
+               {20, 4, 0},                   /* a look each 0 steps */
+               {24, 4, 0},                   /* pages for no bits */
+               {24, 4, 13},                  /* for more than there can be */
+               {32, 4, 0},                   /* no tensors, but one is there */
+               {32, 4, UINT32_MAX},          /* more than there are */
+               {44, 4, 255},                 /* K */
+               {48, 4, UINT32_MAX},          /* the length of a name */
+               {48, 4, 0}};
+  size_t size, at = 0;
+  ct_device *dev;
+  uint8_t *data = small_file_kept(CT_FORMAT_COMPRESSED, &size);
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  const struct pair p = {.dev = dev};
+  assert_int_equal(parse(dev, data, size), CT_OK);
+  while (memcmp(data + at, "kept", 4) != 0)
+    ++at;
+  const size_t chunk = size - 4 - at;
+  uint8_t *copy = malloc(size + chunk);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    memcpy(copy, data, size);
+    ct_file_put(copy + at + wrong[i].at, wrong[i].value, wrong[i].bytes);
+    ct_file_seal(copy, size);
+    REFUSED(&p, CT_ERR_FORMAT, i ? "chunk kept makes no sense" : "damaged", parse(dev, copy, size));
+  }
+  memcpy(copy, data, size);
+  memcpy(copy + size - 4, data + at, chunk);
+  ct_file_seal(copy, size + chunk);
+  REFUSED(&p, CT_ERR_FORMAT, "chunk kept is there twice", parse(dev, copy, size + chunk));
+  memcpy(copy, data, size);
+  ct_file_seal(copy, at + 4);
+  assert_int_equal(parse(dev, copy, at + 4), CT_OK); /* none: of an older release */
+  free(copy);
   free(data);
   ct_close(dev);
 }
@@ -927,6 +980,8 @@ static void mutated_files(void **state) {
   mutate_files(data, size);
   data = small_model(&size);
   mutate_files(data, size);
+  data = small_file_kept(CT_FORMAT_COMPRESSED, &size);
+  mutate_files(data, size);
 }
 
 int main(void) {
@@ -951,6 +1006,7 @@ int main(void) {
       cmocka_unit_test(a_full_queue),
       cmocka_unit_test(a_file_goes_on),
       cmocka_unit_test(files_are_refused_by_name),
+      cmocka_unit_test(bounds_are_refused_by_name),
       cmocka_unit_test(models_are_refused_by_name),
       cmocka_unit_test(mutated_files),
   };

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "coltrain/network.h"
+#include "ct_network.h"
 #include "ct_compile.h"
 #include "ct_racecheck.h"
 
@@ -1303,6 +1304,39 @@ static void test_tensors_that_are_read(void **state) {
   ct_close(dev);
 }
 
+/* Tiles of a weight and of its momentum take turns: both are there if both are written at once. */
+static void test_tensors_between_each_other(void **state) {
+  (void)state;
+  static const char *const names[] = {"logits.weight", "logits.weight.momentum"};
+  ct_rng rng = ct_rng_make(9);
+  ct_device *dev;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  struct shape s = {.layers = 1, .width = {300, 5}, .batch = 7};
+  ct_graph *g = trained(&s, &kSgd);
+  ct_network *n = put(dev, g);
+  const size_t all = (size_t)s.width[0] * s.width[1];
+  const struct ct_regions own = ct_network_own(n);
+  struct ct_put two[2];
+  float *x[2];
+  for (unsigned i = 0; i < 2; ++i) {
+    x[i] = malloc(all * sizeof *x[i]);
+    assert_non_null(x[i]);
+    for (size_t k = 0; k < all; ++k)
+      x[i][k] = (float)ct_rng_below(&rng, 99999);
+    two[i].data = x[i];
+    ok(dev, ct_network_find(n, ct_graph_find(g, names[i]), all, &two[i].lay));
+    assert_true(two[i].lay->pitch > CT_F32_TILE_UNITS);
+  }
+  ok(dev, ct_network_put_mlps(n, &own, two, 2));
+  for (unsigned i = 0; i < 2; ++i) {
+    same_tensor(dev, n, names[i], x[i]);
+    free(x[i]);
+  }
+  ct_network_free(n);
+  ct_graph_free(g);
+  ct_close(dev);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs_are_those_of_models),
                                      cmocka_unit_test(test_programs_for_models),
@@ -1323,6 +1357,7 @@ int main(void) {
                                      cmocka_unit_test(test_files),
                                      cmocka_unit_test(test_files_of_models),
                                      cmocka_unit_test(test_frames_and_weights),
-                                     cmocka_unit_test(test_tensors_that_are_read)};
+                                     cmocka_unit_test(test_tensors_that_are_read),
+                                     cmocka_unit_test(test_tensors_between_each_other)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

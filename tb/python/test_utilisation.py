@@ -100,7 +100,7 @@ def test_a_run(tmp_path: Path) -> None:
     subprocess.run(args, check=True, capture_output=True)
     s = json.loads((tmp_path / "summary.json").read_text())
     assert s["rows"][0]["cycles"] == 1444 and len(s["rows"]) == 3
-    # 64 cubed is at 71.2 %, and a later job of it at 79.2 %: under their targets since the units got stages for a board (docs/fpga.md).
+    # 64 cubed is at 71.2 %, and a later job of it at 79.2 %: under their targets since the units got stages for a board (docs/fpga-core.md).
     assert [t["held"] for t in s["targets"]][3:7] == [False, None, False, False]
     reader = read_page((tmp_path / "report.html").read_text())
     assert "3 of 20 products are there" in reader.text and "70.9 %" in reader.text

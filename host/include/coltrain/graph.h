@@ -178,6 +178,11 @@ struct ct_new_node {
  * that follow, unless they were declared before. Shapes are inferred at once where they can be. */
 int ct_graph_add(ct_graph *graph, const struct ct_new_node *node);
 
+/* Has a node, counted from 0 in the order of the calls, read another tensor of the same shape as
+ * one of its inputs, counted from 0. So gradients can be made of something else than what they are
+ * the gradients of, such as what a program has rounded. Returns the tensor. */
+int ct_graph_reads(ct_graph *graph, size_t node, size_t input, int tensor);
+
 /* The name of an operator, NULL beyond the last. Any thread. */
 const char *ct_graph_op_name(size_t index);
 

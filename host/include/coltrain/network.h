@@ -233,25 +233,30 @@ int ct_network_answers_create(ct_network *network, size_t count, ct_answers **an
 /* ---- Files of networks ------------------------------------------------------------------- */
 
 /* Writes graph, weights, states and how far training has come to a file (docs/model-format.md,
- * format 2), from which training goes on bit by bit. It is replaced as ct_model_save() does it.
- * CT_ERR_IO, CT_ERR_MEMORY; CT_ERR_BUSY while runs that change its weights are under way. */
+ * format 2), from which training goes on bit by bit; of what is kept compressed settings and
+ * bounds, too. It is replaced as ct_model_save() does it. CT_ERR_IO, CT_ERR_MEMORY; CT_ERR_BUSY
+ * while runs that change its weights are under way. */
 int ct_network_save(ct_network *network, const char *path);
 
 /* A network from a file, on any device; one that ct_model_save() wrote (format 1) is that of its
  * steps, or of answers to one row where it was never prepared for any. options NULL, or mantissa or
  * seed 0: those that it had; it is by kernels if it was, or if that is asked for. All members begin
- * with what the file has. *network is NULL on failure: CT_ERR_NOT_FOUND, CT_ERR_PERMISSION,
- * CT_ERR_IO, CT_ERR_FORMAT (the sentence names file and reason), and as ct_network_create(). */
+ * with what the file has. What is kept compressed goes on with the settings and bounds of the file:
+ * error, refresh and bits 0 mean these. CT_ERR_ARG: another error or refresh, masks that it does
+ * not have, bounds for other tensors than the network keeps. Where a file has no bounds, as those
+ * of older releases, they begin anew with the options. *network is NULL on failure:
+ * CT_ERR_NOT_FOUND, CT_ERR_PERMISSION, CT_ERR_IO, CT_ERR_FORMAT (the sentence names file and
+ * reason), and as ct_network_create(). */
 int ct_network_load(ct_device *dev, const char *path, const struct ct_network_options *options,
                     ct_network **network);
 
 /* Weights, states and how far training has come from a file into the network, or its selected
  * member. The file's graph may differ in schedules and attributes of updates alone; the network's
- * hold. CT_ERR_ARG: it is of another one; CT_ERR_BUSY while runs with the network's own weights are
- * under way; CT_ERR_UNSUPPORTED: the weights are another one's, or the network is a member of an
- * array, which counts its runs itself (ct_array_join() of the file). Errors of files as
- * ct_network_load(). After any of these nothing has changed; only where the device fails meanwhile
- * part of the file may be there. */
+ * hold. CT_ERR_ARG: it is of another one, or what is kept compressed is kept otherwise; CT_ERR_BUSY
+ * while runs with the network's own weights are under way; CT_ERR_UNSUPPORTED: the weights are
+ * another one's, or the network is a member of an array, which counts its runs itself
+ * (ct_array_join() of the file). Errors of files as ct_network_load(). After any of these nothing
+ * has changed; only where the device fails meanwhile part of the file may be there. */
 int ct_network_restore(ct_network *network, const char *path);
 
 /* What is known of a network. */
@@ -273,6 +278,11 @@ struct ct_network_info {
   uint64_t frame_bytes; /* device memory for inputs, labels and outputs: of a frame */
   uint64_t pages;       /* bytes of device memory for what is kept compressed ... */
   uint64_t pages_most;  /* ... and how much of it was in use at a time at most, so far */
+  double error;         /* how that is done, as in struct ct_network_options; 0 if nothing is kept
+                           so, as all below */
+  uint32_t refresh, bits;
+  bool masks;
+  bool continued; /* its bounds are those of its file, or came of them */
 };
 
 /* Copies what is known to *info. */

@@ -467,6 +467,24 @@ int ct_graph_add(ct_graph *g, const struct ct_new_node *given) {
   return n->out[0];
 }
 
+int ct_graph_reads(ct_graph *g, size_t node, size_t input, int tensor) {
+  int err = ct_graph_open(g);
+  if (!err) err = ct_graph_has(g, tensor, "an input");
+  if (err) return err;
+  if (node >= g->nodes)
+    return ct_graph_fail(g, CT_ERR_NOT_FOUND, "the graph has no node %zu, it has %zu", node,
+                         g->nodes);
+  struct ct_gnode *n = g->node[node];
+  if (input >= n->inputs || !n->in[input])
+    return ct_refuse(g, n, "it reads nothing as input %zu", input);
+  const struct ct_gtensor *from = g->tensor[n->in[input]], *to = g->tensor[tensor];
+  if (!from->elements || !to->elements || !ct_shape_same(&from->shape, &to->shape))
+    return ct_refuse(g, n, "input %zu is %s, it cannot be %s, which is %s", input,
+                     CT_SHAPE(&from->shape), to->name, CT_SHAPE(&to->shape));
+  n->in[input] = tensor;
+  return tensor;
+}
+
 /* ---- Taking back --------------------------------------------------------------------------- */
 
 static size_t count_readers(const ct_graph *g, int tensor) {

@@ -18,8 +18,9 @@
  * Loops. ct_repeat() calls a body for the passes 0, 1, 2, ..: as often as the rings take to come
  * round, once more to see how addresses go on, and for what is left over at the end. So a body is
  * written once, for a pass; addresses and pieces must move by the same step from each pass to the
- * next and everything else must be the same. Bodies nest, up to four loops deep. What building
- * costs does not grow with the passes.
+ * next and everything else must be the same. All passes are looked at for that, or, when a program
+ * has cost so many records (CT_LOOK), the first two and the last. Bodies nest, up to four loops
+ * deep.
  *
  * Waits and signals.
  *
@@ -303,6 +304,10 @@ void ct_lower_count(struct ct_lower *l, uint64_t *work);
 
 /* Commands per job at most, instead of CT_PROG_MAX. */
 void ct_lower_limit(struct ct_lower *l, size_t commands);
+/* Records of passes that are recorded for nothing but a look at them, at most, instead of CT_LOOK.
+ */
+enum { CT_LOOK = 1 << 16 };
+void ct_lower_look(struct ct_lower *l, uint64_t records);
 /* Loops are written out, and ct_lower_list() gives the commands, with neither waits nor signals. */
 void ct_lower_flat(struct ct_lower *l);
 int ct_lower_list(const struct ct_lower *l, struct ct_code *code);

@@ -60,8 +60,10 @@ struct ct_lower {
   size_t gens, gen_room;
   struct ct_carriers carriers;
   bool has_carriers, flat, one_job;
-  unsigned repeating; /* bodies under way */
-  uint32_t member;    /* of ct_members(), under way; of these `member % round` is in the pass */
+  uint64_t look, looked; /* records of passes that are compared alone: at most, so far */
+  unsigned looking;      /* loops that compare one */
+  unsigned repeating;    /* bodies under way */
+  uint32_t member;       /* of ct_members(), under way; of these `member % round` is in the pass */
   size_t limit, cut;
   enum ct_lower_fault fault;
   unsigned fault_nth;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loops. A body is recorded for as many passes as the rings take to come round, and once more; what
- * addresses and pieces gain from the one to the other are the strides. The last such group is
- * recorded, too, and has to be where the strides say, so a body that does not move evenly is found
- * out. Only the first stays.
+ * addresses and pieces gain from the one to the other are the strides. All other such groups are
+ * recorded, too, one by one, and have to be where the strides say, so a body that does not move
+ * evenly is found out; of programs that cost too much that way (CT_LOOK) the last one alone. Only
+ * the first stays.
  */
 #include <string.h>
 
@@ -142,6 +143,26 @@ static bool compare_copy(struct ct_lower *l, struct pair p, size_t mark, uint32_
   return even;
 }
 
+/* The rounds behind the second. */
+struct rest {
+  struct pair p;
+  size_t mark;
+  uint32_t round, rounds; /* passes of one; how many */
+};
+
+/* Whether all of them are alike, or at least the last. */
+static bool look_at_rest(struct ct_lower *l, const struct rest *rest, ct_body *body, void *kernel) {
+  bool even = true;
+  ++l->looking;
+  for (uint32_t r = 2; even && r < rest->rounds; ++r) {
+    if (l->looked >= l->look) r = rest->rounds - 1;
+    call(l, body, kernel, r * rest->round, (r + 1) * rest->round);
+    even = !l->error && compare_copy(l, rest->p, rest->mark, r);
+  }
+  --l->looking;
+  return even;
+}
+
 /* Turns the records behind mark into the body of a loop. */
 static void close_loop(struct ct_lower *l, size_t mark, size_t gens, uint32_t count) {
   const size_t records = l->count - mark;
@@ -177,11 +198,8 @@ void ct_repeat(struct ct_lower *l, uint32_t passes, ct_body *body, void *kernel)
     return;
   }
   call(l, body, kernel, round, 2 * round);
-  bool even = !l->error && compare_copy(l, p, mark, 1);
-  if (even && rounds > 2) {
-    call(l, body, kernel, (rounds - 1) * round, rounds * round);
-    even = !l->error && compare_copy(l, p, mark, rounds - 1);
-  }
+  const bool even = !l->error && compare_copy(l, p, mark, 1) &&
+                    look_at_rest(l, &(struct rest){p, mark, round, rounds}, body, kernel);
   if (!even)
     ct_lower_fail(l, CT_ERR_INTERNAL, "the passes of a loop of %u do not look alike", passes);
   else
@@ -232,6 +250,8 @@ static void take_strides(struct ct_lower *l, size_t mark) {
   }
 }
 
+/* Two passes are enough: of a member's number, which is all that a body does not see, addresses and
+ * pieces are linear functions (ct_cmd_address(), touch()). */
 void ct_members(struct ct_lower *l, ct_body *body, void *kernel) {
   const size_t mark = l->count, gens = l->gens;
   uint32_t pos[CT_MOST_SPACES] = {0};

@@ -17,6 +17,7 @@ struct ct_lower *ct_lower_start(unsigned args, bool batch) {
   l->b.batch = batch;
   l->spaces = 1;
   l->limit = CT_PROG_MAX;
+  l->look = CT_LOOK;
   return l;
 }
 
@@ -61,6 +62,10 @@ void ct_lower_cut(struct ct_lower *l) {
 
 void ct_lower_limit(struct ct_lower *l, size_t commands) {
   l->limit = commands;
+}
+
+void ct_lower_look(struct ct_lower *l, uint64_t records) {
+  l->look = records;
 }
 
 void ct_lower_flat(struct ct_lower *l) {
@@ -201,6 +206,7 @@ size_t ct_rec_add(struct ct_lower *l, const struct ct_rec *rec) {
   }
   l->rec[l->count] = *rec;
   ++l->work;
+  l->looked += l->looking > 0;
   return l->count++;
 }
 

@@ -224,6 +224,12 @@ static int check_common(ct_network *n) {
       CT_EXTERNALS);
 }
 
+static bool has_once(const ct_network *n) {
+  for (size_t i = 0; i < n->compiled.stages; ++i)
+    if (n->compiled.stage[i].once) return true;
+  return false;
+}
+
 enum { REFRESH = 50 };
 
 static int build(ct_network *n, const ct_graph *graph, const struct ct_network_options *o) {
@@ -248,9 +254,10 @@ static int build(ct_network *n, const ct_graph *graph, const struct ct_network_o
     err = ct_network_put_constants(n, &at);
   }
   if (!err && !shares) err = load(n);
+  n->once = !err && has_once(n);
   for (uint32_t m = 0; n->member && m < n->members; ++m)
-    n->member[m].stale = true;
-  n->stale = true;
+    n->member[m].stale = n->once;
+  n->stale = n->once;
   n->changes = !err && has_updates(n->graph);
   return err;
 }
@@ -476,7 +483,10 @@ int ct_network_write(ct_network *n, int tensor, const float *data, size_t count)
   err = comes_and_goes(t) ? CT_OK : ct_network_owned(n, "written");
   if (!err) err = check_still(n, t, true, "written");
   if (err) return err;
-  if (!comes_and_goes(t)) n->stale = true;
+  if (!comes_and_goes(t)) {
+    n->stale = n->once;
+    ct_kept_hear(n);
+  }
   const struct ct_regions own = ct_network_own(n);
   return ct_network_put_tensor(n, &own, lay, data);
 }
@@ -561,6 +571,14 @@ static uint64_t pages_most(const ct_network *n) {
   return (uint64_t)pages * CT_PAGE_BYTES;
 }
 
+static void tell_kept(const ct_network *n, struct ct_network_info *info) {
+  info->error = n->kept_error;
+  info->refresh = n->refresh;
+  info->bits = n->shared->page_bits;
+  info->masks = n->masks;
+  info->continued = n->continued;
+}
+
 int ct_network_info(const ct_network *n, struct ct_network_info *info) {
   const int err = ct_check_network(n);
   if (err) return err;
@@ -582,6 +600,7 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
                                    .accumulate = runs_of_step(n),
                                    .inputs = mlp->layers ? mlp->width[0] : 0,
                                    .classes = mlp->layers ? mlp->width[mlp->layers] : 0};
+  if (n->compiled.kepts) tell_kept(n, info);
   return CT_OK;
 }
 

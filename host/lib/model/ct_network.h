@@ -6,7 +6,8 @@
  *   ct_network_run.c      runs: waited for, submitted        ct_network_tiles.c    of perceptrons
  *   ct_network_frame.c    frames
  *   ct_network_weights.c  versions of the weights            ct_network_copies.c   what they take
- *   ct_network_file.c     files                              ct_network_batches.c  for the batcher
+ *   ct_network_file.c     files                              ct_network_bounds.c   bounds in them
+ *   ct_network_batches.c  for the batcher
  *   ct_network_same.c     networks with the weights of another
  *   ct_network_members.c  members: selecting one, runs of several
  *   ct_network_rank.c     networks side by side, which run in the same jobs
@@ -111,6 +112,8 @@ struct ct_network {
   unsigned narrow;
   bool kernels;                 /* it is by these, even if it is a perceptron */
   bool masks;                   /* struct ct_network_options.masks */
+  bool continued;               /* bounds of what is kept compressed come of its file's */
+  bool once;                    /* there are stages that run once; else it is never stale */
   struct ct_network_part *part; /* by stage; programs are the shared ones */
   uint32_t members, selected;
   bool common;                      /* inputs and labels are those of all members */
@@ -428,6 +431,13 @@ bool ct_kept_measured(ct_network *n);
 /* Bytes of what a stage reads and writes, by that. */
 void ct_kept_bytes(const ct_network *n, const struct ct_stage *stage, uint64_t *read,
                    uint64_t *written);
+/* Bounds are those of all runs that have ended, of a network of which none is under way. An error
+ * as when it runs. */
+int ct_kept_settle(ct_network *n);
+/* The same before the host changes what runs have left: the next run tells of an error. */
+void ct_kept_hear(ct_network *n);
+/* Bounds begin anew, whatever runs so far have seen. */
+void ct_kept_anew(ct_network *n);
 /* The bound of what a stage stores, as its jobs get it. */
 void ct_kept_arguments(const ct_network *n, const struct ct_stage *stage, struct ct_job *job);
 

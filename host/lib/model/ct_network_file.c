@@ -18,6 +18,7 @@
 
 enum { TAG = 4, CHUNK = TAG + 8, INFO = 36, VALUE = 12 };
 enum { KERNELS = 256 }; /* in INFO, beside the bits of mantissas */
+static const char BOUNDS[] = "kept";
 
 static bool lasts(const struct ct_gtensor *t) {
   return t->role == CT_ROLE_WEIGHT || t->role == CT_ROLE_STATE;
@@ -69,13 +70,21 @@ static int put_values(ct_network *n, uint8_t **at) {
   return err;
 }
 
+/* With its head; there is none if nothing is kept compressed. */
+static size_t bounds_size(const ct_network *n) {
+  const size_t size = ct_bounds_size(n);
+  return size ? CHUNK + size : 0;
+}
+
 static int encode(ct_network *n, const uint8_t *graph, size_t graph_size, uint8_t *data) {
   ct_file_begin(data, CT_FILE_NETWORK);
   uint8_t *p = put_info(n, data + CT_FILE_HEAD);
   p = put_chunk(p, "GRAF", graph_size);
   memcpy(p, graph, graph_size);
   p += graph_size;
-  return put_values(n, &p);
+  const int err = put_values(n, &p);
+  if (!err && bounds_size(n)) ct_bounds_put(n, put_chunk(p, BOUNDS, ct_bounds_size(n)));
+  return err;
 }
 
 int ct_network_save(ct_network *n, const char *path) {
@@ -85,10 +94,12 @@ int ct_network_save(ct_network *n, const char *path) {
   if (err) return err;
   CT_NEED(n->dev, path);
   err = ct_network_still(n, false, "saved");
+  if (!err) err = ct_kept_settle(n);
   if (!err && ct_graph_pack(n->graph, &graph, &graph_size))
     err = ct_fail(n->dev, CT_ERR_MEMORY, "no memory to save the network");
   if (!err) {
-    size = CT_FILE_HEAD + CHUNK + INFO + CHUNK + graph_size + CHUNK + values_size(n) + CT_FILE_SUM;
+    size = CT_FILE_HEAD + CHUNK + INFO + CHUNK + graph_size + CHUNK + values_size(n) +
+           bounds_size(n) + CT_FILE_SUM;
     data = malloc(size);
     err = data ? encode(n, graph, graph_size, data)
                : ct_fail(n->dev, CT_ERR_MEMORY, "no memory to save the network");
@@ -206,13 +217,15 @@ static int read_values(struct source *s, struct ct_network_file *f) {
   return err;
 }
 
-/* Behind what is known there is only what may be skipped. */
-static int end(struct source *s) {
+/* Behind what must be there are bounds, of a network that has some, and what may be skipped. */
+static int read_rest(struct source *s, struct ct_network_file *f) {
   struct chunk c;
   int err = CT_OK;
   while (!err && s->at != s->end) {
     err = next_chunk(s, &c);
-    if (!err && !may_be_skipped(&c))
+    if (!err && !memcmp(c.tag, BOUNDS, TAG))
+      err = ct_bounds_parse(s->dev, s->path, c.at, c.size, &f->bounds);
+    else if (!err && !may_be_skipped(&c))
       err = ct_fail(s->dev, CT_ERR_FORMAT, "%s is damaged: a chunk more than there should be",
                     s->path);
   }
@@ -303,7 +316,7 @@ static int read_network(struct source *s, const uint8_t *data, size_t size,
   int err = read_info(s, f);
   if (!err) err = read_graph(s, f);
   if (!err) err = read_values(s, f);
-  return err ? err : end(s);
+  return err ? err : read_rest(s, f);
 }
 
 int ct_network_file_parse(ct_device *dev, const char *path, const uint8_t *data, size_t size,
@@ -350,12 +363,14 @@ static int check_all_there(ct_network *n, const struct ct_network_file *f, const
 /* Values of all that the device keeps, then how far these have come. */
 static int fill(ct_network *n, const struct ct_network_file *f, const char *path) {
   int err = check_all_there(n, f, path);
+  if (!err) err = ct_bounds_check(n, &f->bounds, path);
   for (size_t i = 1; i <= f->graph->tensors && !err; ++i)
     if (is_kept(n, f, i)) err = put_value(n, f, i);
   if (err) return err;
   n->live->seed = f->seed;
   n->live->steps = f->steps;
   n->live->epochs = f->epochs;
+  ct_bounds_take(n, &f->bounds);
   return CT_OK;
 }
 
@@ -365,6 +380,7 @@ static void fill_in(struct ct_network_options *how, const struct ct_network_file
   if (!how->mantissa) how->mantissa = f->mantissa;
   how->kernels = how->kernels || f->kernels;
   if (!how->seed) how->seed = f->masks;
+  ct_bounds_fill_in(how, &f->bounds);
   if (choose) how->like = choose->like(choose->arg, f->graph, how);
 }
 

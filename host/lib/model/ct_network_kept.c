@@ -154,10 +154,8 @@ enum { WHOLE = 133 };
 static void begin_bounds(ct_network *n) {
   for (size_t i = 0; i < n->compiled.kepts; ++i) {
     const struct ct_kept *k = &n->compiled.kept[i];
-    if (k->whole)
-      n->bound[i] = WHOLE;
-    else if (has_few(n) && k->sums)
-      n->bound[i] = (uint8_t)(UNIT - n->shared->page_bits);
+    const bool few = has_few(n) && k->sums;
+    n->bound[i] = (uint8_t)(k->whole ? WHOLE : few ? UNIT - n->shared->page_bits : 0);
   }
 }
 
@@ -412,6 +410,21 @@ void ct_kept_forget(ct_network *n) {
   if (n->shared && n->shared->looking == n) n->shared->looking = NULL;
 }
 
+int ct_kept_settle(ct_network *n) {
+  const int err = keeps(n) && n->shared->looking == n ? finish_look(n) : CT_OK;
+  return err ? err : say_look(n);
+}
+
+void ct_kept_hear(ct_network *n) {
+  if (keeps(n) && n->shared->looking == n) (void)finish_look(n);
+}
+
+void ct_kept_anew(ct_network *n) {
+  ct_kept_forget(n);
+  n->look_error = CT_OK;
+  begin_bounds(n);
+}
+
 /* All pages, when nobody uses any. */
 static int free_pages(ct_network *n) {
   int err = n->shared->leaky ? wait_for(n, n->shared->ends) : CT_OK;
@@ -504,7 +517,8 @@ int ct_network_kept(ct_network *n, size_t index, struct ct_network_kept *kept) {
   if (!n->live->steps) return CT_OK;
   uint64_t units = 0;
   err = count_units(n, k, &units);
-  kept->bytes = units * CT_UNIT;
+  /* A run leaves groups; none has ended here since the network was loaded. */
+  if (units > ct_pack_units(k->rows, k->cols)) kept->bytes = units * CT_UNIT;
   return err;
 }
 

@@ -20,9 +20,11 @@ bool ct_lay_is_mlp(const struct ct_lay *lay) {
 struct part {
   ct_network *n;
   const struct ct_lay *lay;
+  enum ct_keep keep;
   uint64_t at;
   size_t size;
   uint8_t *bytes;
+  const float *data; /* to be written */
 };
 
 /* From the first unit that is the tensor's to the last. */
@@ -37,7 +39,8 @@ static uint64_t units_of(const struct ct_lay *lay, enum ct_keep keep) {
 static int open_part(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
                      enum ct_keep keep, struct part *p) {
   const struct ct_seat *seat = &lay->mat.keep[keep];
-  *p = (struct part){.n = n, .lay = lay, .size = (size_t)units_of(lay, keep) * CT_UNIT};
+  *p = (struct part){
+      .n = n, .lay = lay, .keep = keep, .size = (size_t)units_of(lay, keep) * CT_UNIT};
   p->at = ct_regions_at(r, seat->reg) + (uint64_t)seat->at * CT_UNIT;
   p->bytes = calloc(1, p->size + 1);
   return p->bytes ? CT_OK : ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a tensor");
@@ -123,36 +126,41 @@ static bool is_mixed(const struct ct_lay *lay, enum ct_keep keep) {
   return lay->kind == CT_LAY_TILES && keep == CT_KEEP_F32 && lay->pitch != CT_F32_TILE_UNITS;
 }
 
-/* Parts of tensors that are ready to be written. */
-struct ready {
+/* Others lie between: these may have been written since the memory was made. */
+static int put_part(const struct part *p) {
+  const int err = is_mixed(p->lay, p->keep) ? read_part(p) : CT_OK;
+  if (err) return err;
+  ct_lay_pack(p->lay, p->keep, p->data, p->bytes);
+  return write_part(p);
+}
+
+/* Parts of tensors that there is memory for. */
+struct parts {
   struct part part[CT_PUTS * CT_KEEPS];
   size_t count;
 };
 
-static int make_ready(ct_network *n, const struct ct_regions *r, const struct ct_put *put,
-                      struct ready *all) {
+static int open_parts(ct_network *n, const struct ct_regions *r, const struct ct_put *put,
+                      struct parts *all) {
   int err = CT_OK;
   for (unsigned k = 0; k < CT_KEEPS && !err && put->data; ++k) {
-    const enum ct_keep keep = (enum ct_keep)k;
     struct part *p = &all->part[all->count];
     if (!put->lay->mat.keep[k].reg) continue;
-    err = open_part(n, r, put->lay, keep, p);
-    if (err) break;
-    ++all->count;
-    if (is_mixed(put->lay, keep)) err = read_part(p);
-    if (!err) ct_lay_pack(put->lay, keep, put->data, p->bytes);
+    err = open_part(n, r, put->lay, (enum ct_keep)k, p);
+    p->data = put->data;
+    all->count += !err;
   }
   return err;
 }
 
 int ct_network_put_mlps(ct_network *n, const struct ct_regions *r, const struct ct_put *put,
                         size_t count) {
-  struct ready all = {.count = 0};
+  struct parts all = {.count = 0};
   int err = CT_OK;
   for (size_t i = 0; i < count && !err; ++i)
-    err = make_ready(n, r, &put[i], &all);
+    err = open_parts(n, r, &put[i], &all);
   for (size_t i = 0; i < all.count && !err; ++i)
-    err = write_part(&all.part[i]);
+    err = put_part(&all.part[i]);
   for (size_t i = 0; i < all.count; ++i)
     free(all.part[i].bytes);
   return err;

@@ -660,6 +660,11 @@ class ct_network_info(ctypes.Structure):
     frame_bytes: int
     pages: int
     pages_most: int
+    error: float
+    refresh: int
+    bits: int
+    masks: bool
+    continued: bool
 
     _fields_ = [
         ("seed", ctypes.c_uint64),
@@ -678,6 +683,11 @@ class ct_network_info(ctypes.Structure):
         ("frame_bytes", ctypes.c_uint64),
         ("pages", ctypes.c_uint64),
         ("pages_most", ctypes.c_uint64),
+        ("error", ctypes.c_double),
+        ("refresh", ctypes.c_uint32),
+        ("bits", ctypes.c_uint32),
+        ("masks", ctypes.c_bool),
+        ("continued", ctypes.c_bool),
     ]
 
 
@@ -1252,6 +1262,7 @@ class Library:
     ct_graph_find: Callable[..., int]
     ct_graph_tensor_info: Callable[..., int]
     ct_graph_add: Callable[..., int]
+    ct_graph_reads: Callable[..., int]
     ct_graph_op_name: Callable[..., bytes | None]
     ct_graph_op_attr: Callable[..., bytes | None]
     ct_graph_node_info: Callable[..., int]
@@ -1429,6 +1440,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_graph_find": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
     "ct_graph_tensor_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ct_tensor_info)]),
     "ct_graph_add": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_new_node)]),
+    "ct_graph_reads": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]),
     "ct_graph_op_name": (ctypes.c_char_p, [ctypes.c_size_t]),
     "ct_graph_op_attr": (ctypes.c_char_p, [ctypes.c_char_p, ctypes.c_size_t]),
     "ct_graph_node_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ct_node_info)]),

@@ -109,6 +109,16 @@ class CompiledInfo:
     """Device memory for activations that are kept compressed."""
     pages_most: int = 0
     """The most of it that was in use at a time."""
+    error: float = 0.0
+    """How that is done, as :meth:`Device.compile` was told or a file says: what the error may cost, as a part of the momentum ..."""
+    bits: int = 0
+    """... for how many bits of a number there are pages (0, as all of these: nothing is kept so) ..."""
+    refresh: int = 0
+    """... steps between looks at the gradients ..."""
+    masks: bool = False
+    """... and whether what ReLUs let through is kept beside it."""
+    continued: bool = False
+    """Its bounds are those of its file, or came of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +215,20 @@ class Compiled(Served):
     # ---- Files ----
 
     @classmethod
-    def load(cls, connection: Connection, path: str | os.PathLike[str], mantissa: SupportsIndex = 0, expect: bool = False) -> Compiled:
+    def load(
+        cls,
+        connection: Connection,
+        path: str | os.PathLike[str],
+        mantissa: SupportsIndex = 0,
+        expect: bool = False,
+        error: float = 0.0,
+        bits: SupportsIndex = 0,
+        refresh: SupportsIndex = 0,
+        masks: bool = False,
+    ) -> Compiled:
         """The network of a file; :meth:`Device.load_network` calls it."""
-        options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect)
+        options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect, masks=masks)
+        options.error, options.bits, options.refresh = real(error, "error"), whole(bits, "bits"), whole(refresh, "refresh")
         raw = ctypes.c_void_p()
         connection.call(lib.ct_network_load, connection._raw, path_of(path), ctypes.byref(options), ctypes.byref(raw))
         loaded = cls.__new__(cls)
@@ -226,14 +247,14 @@ class Compiled(Served):
             lib.ct_graph_free_bytes(data)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes graph, weights, states and how far training has come (docs/model-format.md, format 2); training goes on from there
-        with the same bits. Raises :class:`FileError`, :class:`BusyError` while runs that change its weights are under way.
+        """Writes graph, weights, states and how far training has come (docs/model-format.md, format 2), of what is kept compressed settings and
+        bounds, too; training goes on from there with the same bits. Raises :class:`FileError`, :class:`BusyError` while runs that change its weights are under way.
         """
         self._connection.call(lib.ct_network_save, self._raw, path_of(path))
 
     def restore(self, path: str | os.PathLike[str]) -> None:
         """Weights, states and how far training has come from a file, of the selected member if there are several. Raises
-        :class:`ArgumentError` if it is of a graph that differs in more than schedules and numbers of updates.
+        :class:`ArgumentError` if it is of a graph that differs in more than schedules and numbers of updates, or keeps compressed otherwise.
         """
         self._connection.call(lib.ct_network_restore, self._raw, path_of(path))
 
@@ -258,6 +279,11 @@ class Compiled(Served):
             members=raw.members,
             pages=raw.pages,
             pages_most=raw.pages_most,
+            error=raw.error,
+            bits=raw.bits,
+            refresh=raw.refresh,
+            masks=raw.masks,
+            continued=raw.continued,
         )
 
     @property

@@ -251,13 +251,24 @@ class Device(Connection):
         """
         return Compiled(self, network, mantissa, expect, seed, kernels, members, shared, error, bits, refresh, masks, weights_of)
 
-    def load_network(self, path: str | os.PathLike[str], *, mantissa: SupportsIndex = 0, expect: bool = False) -> Compiled:
+    def load_network(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        mantissa: SupportsIndex = 0,
+        expect: bool = False,
+        error: float = 0.0,
+        bits: SupportsIndex = 0,
+        refresh: SupportsIndex = 0,
+        masks: bool = False,
+    ) -> Compiled:
         """A network from a file that :meth:`Compiled.save` or ``coltrain train --save`` wrote, with the same bits; from :meth:`Model.save`, too.
 
-        mantissa: 0: that which it had. Raises :class:`NotFoundError`, :class:`PermissionDeniedError`, :class:`FileError`,
+        mantissa: 0: that which it had. error, bits, refresh, masks: as in :meth:`compile`; 0: as the file says, which alone may be said again, but
+        for bits. Files of older releases do not say: then bounds begin anew. Raises :class:`NotFoundError`, :class:`PermissionDeniedError`, :class:`FileError`,
         :class:`FormatError`, and as :meth:`compile`.
         """
-        return Compiled.load(self, path, mantissa, expect)
+        return Compiled.load(self, path, mantissa, expect, error, bits, refresh, masks)
 
     def array(self, *, ahead: SupportsIndex = 0, look: SupportsIndex = 0, apart: bool = False, both: bool = False) -> Trainings:
         """An array of networks that are trained together, without members at first.

@@ -18,7 +18,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -402,6 +402,13 @@ class Graph:
     def becomes(self, state: Tensor | str, value: Tensor | str) -> Tensor:
         """Says that a weight or state has the value of another tensor after a run."""
         return Tensor(self, self._call(lib.ct_graph_becomes, self._number(state), self._number(value)))
+
+    def reads(self, node: Node | SupportsIndex, input: SupportsIndex, tensor: Tensor | str) -> Tensor:
+        """Has a node, given by itself or its number, read another tensor of the same shape as one of its inputs, counted from 0. So gradients can
+        be made of something else than what they are the gradients of.
+        """
+        index = node.index if isinstance(node, Node) else whole(node, "node", U64)
+        return Tensor(self, self._call(lib.ct_graph_reads, index, whole(input, "input", U64), self._number(tensor)))
 
     # ---- Whole graphs ----
 

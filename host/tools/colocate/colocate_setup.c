@@ -33,14 +33,26 @@ static int open_servers(struct colocate *c) {
   return rc >= 0 ? open_others(c) : rc;
 }
 
+static int refuse_compressed(void) {
+  return cli_fail(
+      "colocate trains two networks on a device, which has pages for what one keeps compressed: "
+      "--keep hbfp8 or recompute");
+}
+
+/* So a file may say, too. */
+static bool is_compressed(const struct learner *l) {
+  struct ct_network_info info;
+  return l->steps && !ct_network_info(l->steps, &info) && info.bits;
+}
+
 static const struct arrivals_options poisson = {.kind = ARRIVALS_POISSON};
 
 /* Everything on the device that the runs use. */
 static int set_up(struct colocate *c) {
   if (load_policy(&c->load, c->o->policy)) return 1;
-  if (learner_open(&c->learner, c->l, &c->ds, c->load.dev, true) ||
-      learner_open(&c->filler_learner, c->l, &c->ds, c->load.dev, true))
-    return 1;
+  if (learner_open(&c->learner, c->l, &c->ds, c->load.dev, true)) return 1;
+  if (is_compressed(&c->learner)) return refuse_compressed();
+  if (learner_open(&c->filler_learner, c->l, &c->ds, c->load.dev, true)) return 1;
   c->o->learn.batch = c->learner.batch; /* a file has its own */
   int rc = feeder_open(&c->feed, &c->learner, 0);
   if (rc >= 0) rc = feeder_open(&c->filler, &c->filler_learner, 0);
@@ -58,10 +70,7 @@ static int set_up(struct colocate *c) {
 
 int colocate_open(struct colocate *c, struct colocate_options *o) {
   *c = (struct colocate){.o = o, .l = &o->learn, .give_up = CT_NO_CYCLE};
-  if (o->learn.keep.format == CT_FORMAT_COMPRESSED)
-    return cli_fail(
-        "colocate trains two networks on a device, which has pages for what one keeps compressed: "
-        "--keep hbfp8 or recompute");
+  if (o->learn.keep.format == CT_FORMAT_COMPRESSED) return refuse_compressed();
   if (learn_open(&o->learn, &c->ds) || load_open(&c->load, o->learn.device, o->learn.json))
     return 1;
   live_open(&c->live, "colocate", o->learn.device, c->load.dev);

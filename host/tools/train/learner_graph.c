@@ -121,16 +121,21 @@ static int check_file(struct learner *l) {
   return cli_fail("%s holds a network without updates: it cannot be trained", how->model);
 }
 
-/* A file has the tensors that are kept compressed, not the error that this may cost: without it
- * training would go on as if there were none. */
+/* A file says how it is kept compressed; --keep may say the same, with more bits for pages. One of
+ * an older release lacks that: without an error training would go on as if there were none. */
 static int check_kept(const struct learner *l) {
-  struct ct_network_kept k;
-  const bool kept = !ct_network_kept(l->steps, 0, &k), given = l->learn->keep.format;
-  if (l->learn->answers || kept == given) return 0;
-  if (given) return cli_fail("%s keeps nothing compressed; leave --keep out", l->learn->model);
+  const struct asked_keep *keep = &l->learn->keep;
+  struct ct_network_info info;
+  if (fail_device(l, ct_network_info(l->steps, &info))) return 1;
+  if (keep->format && !info.bits)
+    return cli_fail("%s keeps nothing compressed; leave --keep out", l->learn->model);
+  if (keep->format && keep->error < info.error)
+    return cli_fail("%s keeps activations compressed with an error of %g, not %g; leave --keep out",
+                    l->learn->model, info.error, keep->error);
+  if (l->learn->answers || keep->format || !info.bits || info.continued) return 0;
   return cli_fail(
-      "%s keeps activations compressed, but a file does not say what error that may cost: give "
-      "--keep compressed:ERROR again",
+      "%s keeps activations compressed, but does not say what error that may cost, as an older "
+      "release has written it: give --keep compressed:ERROR again",
       l->learn->model);
 }
 

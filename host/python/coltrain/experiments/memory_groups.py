@@ -8,9 +8,7 @@ A step whose host rounds nothing has the bits of one of fp32, but where somethin
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -46,131 +44,46 @@ def two_bits(x: F64, rng: np.random.Generator) -> F64:
 # ---- A graph whose gradients are made of inputs ----
 
 
-class Bytes:
-    """Reads the bytes of a graph (docs/graph.md)."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
-
-    def take(self, size: int) -> bytes:
-        self.at += size
-        return self.data[self.at - size : self.at]
-
-    def number(self, size: int) -> int:
-        return int.from_bytes(self.take(size), "little")
-
-    def name(self) -> str:
-        return self.take(self.number(1)).decode()
-
-    def chunk(self) -> tuple[bytes, Bytes]:
-        tag = self.take(4)
-        return tag, Bytes(self.take(self.number(8)))
-
-
-def little(number: int, size: int = 4) -> bytes:
-    return number.to_bytes(size, "little")
-
-
-def named(name: str) -> bytes:
-    return little(len(name.encode()), 1) + name.encode()
-
-
-def real(name: str, value: float) -> bytes:
-    """The only attribute of a node."""
-    return little(1, 1) + named(name) + little(1, 1) + struct.pack("<d", value)
-
-
-@dataclass
-class Record:
-    """Of a node."""
-
-    op: str
-    head: bytes
-    """Up to its inputs."""
-    inputs: list[int]
-    outputs: list[int]
-    attrs: bytes
-
-    def pack(self) -> bytes:
-        numbers = [*map(little, self.inputs), little(len(self.outputs), 1), *map(little, self.outputs)]
-        return self.head + b"".join(numbers) + self.attrs
-
-
-def record_of(nodes: Bytes) -> tuple[Record, bool]:
-    """The next node, and whether it is one of gradients."""
-    begin = nodes.at
-    op, _, backward, inputs = nodes.name(), nodes.name(), nodes.number(1), nodes.number(2)
-    head = nodes.data[begin : nodes.at]
-    read = [nodes.number(4) for _ in range(inputs)]
-    made = [nodes.number(4) for _ in range(nodes.number(1))]
-    begin = nodes.at
-    for _ in range(nodes.number(1)):
-        nodes.name()
-        nodes.take(8 * nodes.number(1))
-    return Record(op, head, read, made, nodes.data[begin : nodes.at]), bool(backward)
-
-
-def node(op: str, name: str, read: int, made: int, attrs: bytes) -> Record:
-    """One in front, with one input and one output."""
-    return Record(op, named(op) + named(name) + little(0, 1) + little(1, 2), [read], [made], attrs)
-
-
 class Copies:
-    """What gradients read in place of what was made in front, numbered behind the tensors of a graph.
+    """What gradients read in place of what was made in front.
 
     Inputs are NAME.rounded. What is made flat of an input goes through an operator that changes nothing, for an image that comes from outside and is
     only read flat lies as rows, which is another order than the weights'.
     """
 
     def __init__(self, graph: coltrain.Graph) -> None:
-        self.graph, self.first = graph, len(graph.tensors) + 1
-        self.made = {t.number for n in graph.nodes if not n.backward for t in n.outputs if len(t.shape) > 1}
-        self.flat = {n.outputs[0].number: (n.inputs[0].number, n.attrs["axis"][0]) for n in graph.nodes if n.op == "flatten" and n.inputs[0] is not None}
-        self.number: dict[int, int] = {}
-        """By that of the tensor itself."""
-        self.tensors: list[bytes] = []
-        self.nodes: list[Record] = []
+        front = [n for n in graph.nodes if not n.backward]
+        self.graph = graph
+        self.made = {t for n in front for t in n.outputs if len(t.shape) > 1}
+        self.flat = {n.outputs[0]: (n.inputs[0], n.attrs["axis"]) for n in front if n.op == "flatten"}
+        self.copies: dict[coltrain.Tensor, coltrain.Tensor] = {}
         self.rounded: list[str] = []
 
-    def add(self, of: int, end: str, role: coltrain.Role) -> int:
-        """A tensor of the same shape."""
-        t = coltrain.Tensor(self.graph, of)
-        shape = t.shape
-        self.tensors.append(named(t.name + end) + bytes([role, coltrain.Format.FP32, 0, len(shape)]) + b"".join(map(little, shape)))
-        return self.first + len(self.tensors) - 1
+    def add(self, tensor: coltrain.Tensor) -> coltrain.Tensor:
+        name = tensor.name
+        image, axis = self.flat.get(tensor, (None, ()))
+        if image is None:
+            self.rounded.append(name)
+            return self.graph.input(name + ROUNDED, tensor.shape)
+        same = self.graph.add("scale", self.of(image), name=f"{name}.same", factor=1)
+        return self.graph.add("flatten", same, name=name + ROUNDED, axis=axis)
 
-    def of(self, number: int) -> int:
-        if number not in self.made:
-            return number
-        if number not in self.number:
-            if number in self.flat:
-                image, axis = self.flat[number]
-                same, flat = self.add(image, ".same", coltrain.Role.ACTIVATION), self.add(number, ROUNDED, coltrain.Role.ACTIVATION)
-                self.nodes.append(node("scale", f"same{same}", self.of(image), same, real("factor", 1)))
-                self.nodes.append(node("flatten", f"flat{flat}", same, flat, real("axis", axis)))
-                self.number[number] = flat
-            else:
-                self.number[number] = self.add(number, ROUNDED, coltrain.Role.INPUT)
-                self.rounded.append(coltrain.Tensor(self.graph, number).name)
-        return self.number[number]
+    def of(self, tensor: coltrain.Tensor) -> coltrain.Tensor:
+        if tensor not in self.made:
+            return tensor
+        if tensor not in self.copies:
+            self.copies[tensor] = self.add(tensor)
+        return self.copies[tensor]
 
 
-def with_rounded(whole: coltrain.Graph) -> tuple[coltrain.Graph, list[str]]:
-    """The same graph, but that gradients of weights and normalisations are made of inputs, NAME.rounded; and these names."""
-    packed, copies = Bytes(whole.pack()), Copies(whole)
-    chunks = dict(packed.chunk() for _ in range(3))
-    nodes_in, tensors_in = chunks[b"NODE"], chunks[b"TENS"]
-    records = [record_of(nodes_in) for _ in range(nodes_in.number(4))]
-    for record, backward in records:
-        if backward and record.op not in EXACT:
-            record.inputs = [copies.of(t) for t in record.inputs]
-    nodes = [r.pack() for r in (*copies.nodes, *(record for record, _ in records))]
-    parts = {
-        b"TENS": little(tensors_in.number(4) + len(copies.tensors)) + tensors_in.data[4:] + b"".join(copies.tensors),
-        b"NODE": little(len(nodes)) + b"".join(nodes),
-        b"LINK": chunks[b"LINK"].data,
-    }
-    return coltrain.Graph.unpack(b"".join(tag + little(len(data), 8) + data for tag, data in parts.items())), copies.rounded
+def make_of_rounded(graph: coltrain.Graph) -> list[str]:
+    """Has gradients of weights and normalisations be made of inputs, NAME.rounded; returns these names."""
+    copies = Copies(graph)
+    for node in graph.nodes:
+        for i, tensor in enumerate(node.inputs):
+            if node.backward and node.op not in EXACT and tensor in copies.made:
+                graph.reads(node, i, copies.of(tensor))
+    return copies.rounded
 
 
 # ---- Training ----
@@ -182,7 +95,7 @@ class Rounded:
     def __init__(self, device: coltrain.Device, setup: Setup, rounding: Round) -> None:
         graph = plain_graph(setup)
         graph.result("loss")
-        graph, self.rounded = with_rounded(graph)
+        self.rounded = make_of_rounded(graph)
         front = coltrain.Graph.builtin(setup.net, setup.batch, training=True)
         for name in self.rounded:
             if front[name].role == coltrain.Role.ACTIVATION:

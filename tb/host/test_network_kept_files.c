@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files of networks that keep activations compressed: training goes on with the bounds that it had,
+ * to the bit; what does not fit is refused with a sentence.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ct_file.h"
+#include "ct_graph_impl.h"
+#include "ct_network.h"
+#include "ct_network_file.h"
+#include "network_bed.h"
+
+enum { FROM = 17, HALF = 22, TO = 27 }; /* looks are in 17 to 20, and 24 */
+enum { MOST_KEPT = 64 };
+static const struct ct_network_options in_file = {.error = 0.1, .refresh = 4, .bits = 6};
+static char path[64];
+
+static ct_network *small_resnet8(ct_device *dev, const struct ct_network_options *options) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.01}, .momentum = 0.9};
+  ct_network *net;
+  ct_graph *g;
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  assert_int_equal(ct_graph_builtin(g, "resnet8", 1, true), CT_OK);
+  assert_int_equal(ct_graph_optimise(g, ct_graph_find(g, "loss"), &how), CT_OK);
+  assert_true(ct_graph_keep(g, CT_ROLE_ACTIVATION, CT_FORMAT_COMPRESSED) > 10);
+  assert_true(ct_graph_keep(g, CT_ROLE_GRADIENT, CT_FORMAT_HBFP8) > 10);
+  assert_int_equal(ct_graph_check(g), CT_OK);
+  if (ct_network_create(dev, g, options, &net)) fail_msg("%s", ct_last_error(dev));
+  ct_graph_free(g);
+  return net;
+}
+
+static void fill(ct_network *net) {
+  float x[32 * 32 * 3], y[10] = {0};
+  ct_graph *g = ct_network_graph(net);
+  ct_rng rng = ct_rng_make(8);
+  for (size_t i = 0; i < sizeof x / sizeof *x; ++i)
+    x[i] = (float)ct_rng_below(&rng, 256) / 256 - 0.5f;
+  y[3] = 1;
+  assert_int_equal(ct_network_write(net, ct_graph_find(g, "x"), x, sizeof x / sizeof *x), CT_OK);
+  assert_int_equal(ct_network_write(net, ct_graph_find(g, "y"), y, 10), CT_OK);
+}
+
+static void ready(ct_network *net) {
+  assert_int_equal(ct_network_draw(net, 1), CT_OK);
+  fill(net);
+}
+
+static struct ct_network_info info_of(ct_network *net) {
+  struct ct_network_info info;
+  assert_int_equal(ct_network_info(net, &info), CT_OK);
+  return info;
+}
+
+/* Waited for, or submitted: then nobody has looked at the last one when it has ended. */
+static void steps(ct_network *net, unsigned from, unsigned to, bool submit) {
+  for (unsigned i = from; i < to; ++i) {
+    const struct ct_run run = {.queue = CT_TRAINING, .step = i};
+    struct ct_event event;
+    uint64_t tag;
+    if (!submit) {
+      assert_int_equal(ct_network_run(net, CT_TRAINING, i), CT_OK);
+      continue;
+    }
+    assert_int_equal(ct_network_submit(net, &run, &tag), CT_OK);
+    assert_int_equal(ct_wait(net->dev, tag, &event, CT_FOREVER), CT_OK);
+    assert_int_equal(event.error, CT_OK);
+  }
+}
+
+static uint64_t digest_of(ct_network *net) {
+  struct bed b = {.g = ct_network_graph(net)};
+  return net_digest(&(struct net_bed){.bed = &b, .dev = net->dev, .net = net});
+}
+
+static ct_network *loaded(ct_device *dev, const struct ct_network_options *options) {
+  ct_network *net;
+  if (ct_network_load(dev, path, options, &net)) fail_msg("%s", ct_last_error(dev));
+  fill(net);
+  return net;
+}
+
+/* What training has come to. */
+struct past {
+  uint64_t digest;
+  uint8_t bound[MOST_KEPT];
+};
+
+/* Up to TO, by way of a file after HALF if there is a device to go on with. */
+static struct past trained(const char *uri, const char *other, bool masks, bool submit) {
+  struct ct_network_options how = in_file;
+  struct past p = {0};
+  ct_device *dev;
+  how.masks = masks;
+  assert_int_equal(ct_open(uri, &dev), CT_OK);
+  ct_network *net = small_resnet8(dev, &how);
+  ready(net);
+  assert_false(info_of(net).continued);
+  steps(net, FROM, other ? HALF : TO, submit);
+  if (other) {
+    assert_int_equal(ct_network_save(net, path), CT_OK);
+    ct_network_free(net);
+    ct_close(dev);
+    assert_int_equal(ct_open(other, &dev), CT_OK);
+    net = loaded(dev, NULL);
+    const struct ct_network_info info = info_of(net);
+    assert_true(info.continued && info.masks == masks && info.refresh == 4 && info.bits == 6);
+    assert_true(info.error > 0.09 && info.error < 0.11);
+    steps(net, HALF, TO, submit);
+  }
+  struct ct_network_kept kept; /* looks at the last one */
+  assert_int_equal(ct_network_kept(net, 0, &kept), CT_OK);
+  p.digest = digest_of(net);
+  memcpy(p.bound, net->bound, net->compiled.kepts);
+  ct_network_free(net);
+  ct_close(dev);
+  return p;
+}
+
+/* With a file in between training comes to the same bits, on any core. */
+static void test_a_file_goes_on(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < 4; ++i) {
+    const bool masks = i & 1, submit = i & 2;
+    const struct past want = trained("emu:", NULL, masks, submit),
+                      got = trained("emu:", i ? "emu:" : "emu:core=16x8", masks, submit);
+    assert_memory_equal(got.bound, want.bound, sizeof got.bound);
+    assert_true(got.digest == want.digest);
+  }
+}
+
+/* A file after a run that has looked, of which nobody has asked. */
+static void test_a_file_has_the_last_look(void **state) {
+  (void)state;
+  ct_device *dev;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  ct_network *net = small_resnet8(dev, &in_file);
+  ready(net);
+  steps(net, FROM, FROM + 1, true);
+  assert_true(net->shared->looking == net);
+  assert_int_equal(ct_network_save(net, path), CT_OK);
+  assert_null(net->shared->looking);
+  uint8_t bound[MOST_KEPT];
+  const size_t kepts = net->compiled.kepts;
+  memcpy(bound, net->bound, kepts);
+  ct_network_free(net);
+  net = loaded(dev, NULL);
+  assert_memory_equal(net->bound, bound, kepts);
+  ct_network_free(net);
+  ct_close(dev);
+}
+
+/* What the last run has seen is what it has left, whatever is written behind it. */
+static void test_writing_behind_a_look(void **state) {
+  (void)state;
+  uint8_t bound[2][MOST_KEPT] = {{0}};
+  for (unsigned submit = 0; submit < 2; ++submit) {
+    ct_device *dev;
+    assert_int_equal(ct_open("emu:", &dev), CT_OK);
+    ct_network *net = small_resnet8(dev, &in_file);
+    ready(net);
+    steps(net, FROM, FROM + 2, submit);
+    assert_int_equal(ct_network_draw(net, 2), CT_OK); /* no momentum */
+    steps(net, HALF, HALF + 1, submit);               /* which does not look */
+    memcpy(bound[submit], net->bound, net->compiled.kepts);
+    ct_network_free(net);
+    ct_close(dev);
+  }
+  assert_memory_equal(bound[0], bound[1], sizeof bound[0]);
+}
+
+/* What a network has seen so far is nothing to what is restored into it. */
+static void test_a_file_is_restored(void **state) {
+  (void)state;
+  ct_device *dev;
+  uint8_t bound[MOST_KEPT];
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  ct_network *net = small_resnet8(dev, &in_file);
+  ready(net);
+  steps(net, FROM, HALF, false);
+  assert_int_equal(ct_network_save(net, path), CT_OK);
+  memcpy(bound, net->bound, net->compiled.kepts);
+  steps(net, HALF, TO, false);
+  const uint64_t want = digest_of(net);
+  assert_int_equal(ct_network_draw(net, 3), CT_OK);
+  steps(net, 0, 2, true); /* a look is still to come */
+  assert_int_equal(ct_network_restore(net, path), CT_OK);
+  assert_memory_equal(net->bound, bound, net->compiled.kepts);
+  steps(net, HALF, TO, true);
+  assert_true(digest_of(net) == want);
+  ct_network_free(net);
+  ct_close(dev);
+}
+
+#define DOES_NOT_FIT(dev, words, call)                  \
+  do {                                                  \
+    assert_int_equal(call, CT_ERR_ARG);                 \
+    assert_non_null(strstr(ct_last_error(dev), words)); \
+    assert_non_null(strstr(ct_last_error(dev), path));  \
+  } while (0)
+
+/* Where its chunk begins, in a file of that network. */
+static uint8_t *chunk_of(ct_network *net, uint8_t *data, size_t size) {
+  uint8_t *p = data + size - 4 - ct_bounds_size(net) - 12;
+  assert_memory_equal(p, "kept", 4);
+  return p;
+}
+
+static void write_back(ct_device *dev, uint8_t *data, size_t size) {
+  assert_int_equal(ct_file_write(dev, path, data, size), CT_OK);
+}
+
+static void test_other_settings(void **state) {
+  (void)state;
+  ct_device *dev;
+  ct_network *net, *other;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  net = small_resnet8(dev, &in_file);
+  ready(net);
+  assert_int_equal(ct_network_save(net, path), CT_OK);
+  const struct ct_network_options more = {.error = 0.2}, often = {.refresh = 5},
+                                  masked = {.masks = true}, pages = {.bits = 9};
+  ct_network_free(net);
+  DOES_NOT_FIT(dev, "an error of 0.1, not 0.2", ct_network_load(dev, path, &more, &other));
+  DOES_NOT_FIT(dev, "a look each 4 steps, not each 5", ct_network_load(dev, path, &often, &other));
+  DOES_NOT_FIT(dev, "without masks, not with them", ct_network_load(dev, path, &masked, &other));
+  other = loaded(dev, &pages); /* which are nothing to bounds */
+  assert_int_equal(info_of(other).bits, 9);
+  ct_network_free(other);
+  other = small_resnet8(dev, &more);
+  ready(other);
+  const uint64_t before = digest_of(other);
+  DOES_NOT_FIT(dev, "an error of 0.1, not 0.2", ct_network_restore(other, path));
+  assert_true(digest_of(other) == before);
+  ct_network_free(other);
+  ct_close(dev);
+}
+
+/* A chunk for other tensors, for fewer, and none, as in files of older releases. */
+static void test_other_tensors(void **state) {
+  (void)state;
+  enum { HEAD = 12 + 24, NAME = HEAD + 16, COUNT = 12 + 20 };
+  ct_device *dev;
+  ct_network *net, *other;
+  uint8_t *data;
+  size_t size;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  net = small_resnet8(dev, &in_file);
+  ready(net);
+  steps(net, 0, 1, false);
+  assert_int_equal(ct_network_save(net, path), CT_OK);
+  assert_int_equal(ct_file_read(dev, path, &data, &size), CT_OK);
+  uint8_t *p = chunk_of(net, data, size);
+  const size_t first = 16 + strlen(net->compiled.kept[0].tensor), rest = ct_bounds_size(net) + 12;
+  p[NAME] ^= 1;
+  write_back(dev, data, size);
+  DOES_NOT_FIT(dev, "no bound for that in its place", ct_network_restore(net, path));
+  p[NAME] ^= 1;
+  p[HEAD] ^= 1; /* rows */
+  write_back(dev, data, size);
+  DOES_NOT_FIT(dev, "no bound for that in its place", ct_network_restore(net, path));
+  p[HEAD] ^= 1;
+  uint8_t *one = malloc(size + first);
+  memcpy(one, data, size); /* one more, the first again */
+  memcpy(one + size - 4, p + HEAD, first);
+  ++one[p - data + COUNT];
+  ct_file_put(one + (p - data) + 4, rest - 12 + first, 8);
+  write_back(dev, one, size + first);
+  DOES_NOT_FIT(dev, "it has bounds for", ct_network_restore(net, path));
+  free(one);
+  ct_network_free(net);
+  write_back(dev, data, size - rest);
+  other = loaded(dev, &in_file);
+  assert_false(info_of(other).continued);
+  net = small_resnet8(dev, &(struct ct_network_options){.like = other, .error = 0.1, .refresh = 4});
+  assert_memory_equal(net->bound, other->bound, net->compiled.kepts); /* anew */
+  ct_network_free(net);
+  ct_network_free(other);
+  free(data);
+  ct_close(dev);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_file_goes_on),        cmocka_unit_test(test_a_file_has_the_last_look),
+      cmocka_unit_test(test_writing_behind_a_look), cmocka_unit_test(test_a_file_is_restored),
+      cmocka_unit_test(test_other_settings),        cmocka_unit_test(test_other_tensors),
+  };
+  snprintf(path, sizeof path, "/tmp/ct-kept-%ld.ctm", (long)getpid());
+  const int failed = cmocka_run_group_tests_name("files of kept activations", tests, NULL, NULL);
+  unlink(path);
+  return failed;
+}
