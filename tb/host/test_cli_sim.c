@@ -446,6 +446,17 @@ static void deadlines_by_default(void **state) {
 }
 
 /* Figures from the rows, and a load that keeps the bound where a higher one does not. */
+/* Where nothing may be lost nobody looks at gradients: sums for that are part of no step. */
+static void a_step_is_explained(void **state) {
+  (void)state;
+  json_t *root = cli_expect_json("explain lenet5 --batch 1 --train --keep compressed:0 --json -");
+  const json_t *total = json_object_get(root, "total");
+  const double expected = json_number_value(json_object_get(total, "cycles_expected")),
+               measured = json_number_value(json_object_get(total, "cycles_measured"));
+  assert_true(measured > 0 && expected > 0.99 * measured && expected < 1.01 * measured);
+  json_decref(root);
+}
+
 static void serving_in_batches(void **state) {
   (void)state;
   enum { REQUESTS_SERVED = 300, DROPPED = 30, DEADLINE = 7000 };
@@ -499,8 +510,8 @@ int main(void) {
       cmocka_unit_test(serving_while_training),    cmocka_unit_test(policies_change_no_bit),
       cmocka_unit_test(stops_before_serving),      cmocka_unit_test(stops_cleanly),
       cmocka_unit_test(measuring_stops_cleanly),   cmocka_unit_test(a_report),
-      cmocka_unit_test(traces_say_what_they_hold), cmocka_unit_test(serving_in_batches),
-      cmocka_unit_test(deadlines_by_default),
+      cmocka_unit_test(traces_say_what_they_hold), cmocka_unit_test(a_step_is_explained),
+      cmocka_unit_test(serving_in_batches),        cmocka_unit_test(deadlines_by_default),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ct_kernel.h"
+#include "ct_queue.h"
 #include "cycles_bed.h"
 #include "harness/ct_tb.h"
 
@@ -180,6 +181,62 @@ static void gelu(struct cycles_bed *b) {
   run(b, "sum and GELU", err, why, &codes);
 }
 
+/* ---- Groups of compressed tiles ---- */
+
+enum { PAGES = 64, PAGE = 4096 };
+
+static void set_arena(struct cycles_bed *b) {
+  uint64_t addr;
+  assert_int_equal(ct_mem_alloc(b->dev, (uint64_t)(PAGES + 1) * PAGE, &addr), CT_OK);
+  const uint32_t base = (uint32_t)((addr + PAGE - 1) / PAGE * PAGE / 16);
+  assert_int_equal(ct_reg_write(b->dev, ct_queue_reg(CT_TRAINING, CT_CREG_ARENA_BASE), base),
+                   CT_OK);
+  assert_int_equal(ct_reg_write(b->dev, ct_queue_reg(CT_TRAINING, CT_CREG_ARENA_PAGES), PAGES),
+                   CT_OK);
+}
+
+/* Records whose numbers all have so many bits; returns what four of them take. */
+static uint32_t draw_records(struct cycles_bed *b, uint32_t at, uint32_t tiles, unsigned bits) {
+  enum { RECORD = 272, GROUP_BITS = 18, TILE_BITS = 46 };
+  uint8_t *x = test_malloc((size_t)tiles * RECORD);
+  for (uint32_t t = 0; t < tiles; ++t) {
+    memset(x + (size_t)t * RECORD, 133, 16);
+    memset(x + (size_t)t * RECORD + 16, (1 << bits) - 1, RECORD - 16);
+  }
+  assert_int_equal(ct_mem_write(b->dev, ((uint64_t)b->unit + at) * 16, x, (size_t)tiles * RECORD),
+                   CT_OK);
+  test_free(x);
+  return (GROUP_BITS + 4 * (TILE_BITS + 256 * bits) + 127) / 128;
+}
+
+/* K is in argument 2. */
+static void pack_some(struct cycles_bed *b, struct ct_cycles_groups *groups, uint32_t tiles,
+                      unsigned bits, bool back) {
+  char why[256] = "", name[64];
+  struct ct_codes codes;
+  uint32_t used = SCRATCH;
+  const struct ct_mat m = matrix(&used, 16 * tiles, 16, ROWS);
+  const struct ct_pack k = {.mat = m, .index = {1, used}, .back = back, .free = back, .n1_reg = 2};
+  struct ct_room room = room_of(b);
+  if (!back) groups->units = draw_records(b, m.keep[CT_KEEP_ROWS].at, tiles, bits);
+  room.args = 2;
+  const int err = ct_kernel_pack(&k, &room, &codes, &(struct ct_why){why, sizeof why});
+  snprintf(name, sizeof name, "%s %u tiles of %u bits", back ? "unpacking" : "packing", tiles,
+           bits);
+  run(b, name, err, why, &codes);
+}
+
+static void packing(struct cycles_bed *b) {
+  struct ct_cycles_groups groups = {b->unit, UINT32_MAX, 0};
+  b->core.groups = &groups;
+  b->core.groups_count = 1;
+  set_arena(b);
+  for (uint32_t tiles = 2; tiles <= 160; tiles += tiles / 2 + 1)
+    for (unsigned bits = 0; bits < 8; bits += bits ? 3 : 1)
+      for (unsigned back = 0; back < 2; ++back)
+        pack_some(b, &groups, tiles, bits, back);
+}
+
 static void kernels(void **state) {
   static const struct layer layer[] = {{1, 16, 16, 16, 3, 1}, {1, 16, 16, 32, 3, 2},
                                        {1, 8, 64, 32, 3, 1},  {4, 8, 32, 64, 1, 2},
@@ -196,6 +253,16 @@ static void kernels(void **state) {
   moving(&b, false);
   moving(&b, true);
   gelu(&b);
+  packing(&b);
+  cycles_close(&b);
+}
+
+/* Groups that decide what the memory takes. */
+static void slow(void **state) {
+  struct cycles_bed b;
+  (void)state;
+  cycles_open(&b, "sim:latency=100,bandwidth=8", CT_TRAINING, 100, 8);
+  packing(&b);
   cycles_close(&b);
 }
 
@@ -203,6 +270,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_prestate(kernels, (void *)"sim:"),
       cmocka_unit_test_prestate(kernels, (void *)"sim:core=16x8"),
+      cmocka_unit_test(slow),
   };
   return cmocka_run_group_tests_name("cycles of kernels", tests, NULL, NULL);
 }

@@ -565,6 +565,85 @@ static void more_is_made(void **state) {
   kb_close(&a.bed);
 }
 
+/* ---- Pixels that are read in groups ---- */
+
+static bool weights_run(struct kbed *b, const struct ct_conv *k, uint32_t window) {
+  struct ct_codes codes;
+  char why[256] = "";
+  const struct ct_room room = kb_room(window);
+  const int err = ct_kernel_conv_weights(k, &room, &codes, &(struct ct_why){why, sizeof why});
+  if (err == CT_ERR_NO_SPACE) return false;
+  if (err)
+    fail_msg("%s (%u images, %u to %u channels, kernel %u, window %u)", why, k->shape.images,
+             k->x.cols, k->y.cols, k->shape.ky, window);
+  kb_run(b, &codes, window);
+  return true;
+}
+
+/* Images of 16 x 16, or of one pixel. */
+static struct ct_window_shape draw_shape(struct kbed *b, uint32_t rows) {
+  const uint32_t size = ct_rng_percent(&b->rng, 20) ? 1 : 16, stride = size > 1 ? 2 : 1;
+  const uint32_t kernel = size > 1 && ct_rng_percent(&b->rng, 40) ? 3 : 1;
+  const uint32_t s = ct_rng_percent(&b->rng, 70) ? stride : 1, out = (size + s - 1) / s;
+  return (struct ct_window_shape){.images = rows / (size * size),
+                                  .h = size,
+                                  .w = size,
+                                  .oh = out,
+                                  .ow = out,
+                                  .ky = kernel,
+                                  .kx = kernel,
+                                  .sy = s,
+                                  .sx = s,
+                                  .dy = 1,
+                                  .dx = 1,
+                                  .groups = 1,
+                                  .top = (int32_t)kernel / 2,
+                                  .left = (int32_t)kernel / 2};
+}
+
+/* Returns how many windows had enough room. The records may be stored, too. */
+static unsigned pixels_in_groups(struct kbed *b) {
+  static const uint32_t windows[] = {2000, 6000, 16384};
+  const struct grouped g = draw_grouped(b);
+  struct ct_conv k = {.shape = draw_shape(b, g.x.rows), .x = g.x};
+  const uint32_t out = 1 + ct_rng_below(&b->rng, 40);
+  struct ct_made made = {.k = {.rows = g.x.rows, .cols = g.x.cols, .ins = 1, .outs = 1},
+                         .stored = ct_rng_percent(&b->rng, 60)};
+  struct ct_mat dw[2];
+  unsigned fit = 0;
+  for (unsigned i = 0; i < 2; ++i)
+    dw[i] = kb_mat(b, k.shape.ky * k.shape.kx * ct_tiles(g.x.cols) * CT_TILE, out, KB_F32, true);
+  k.y = drawn_records(b, k.shape.images * k.shape.oh * k.shape.ow, out, CT_KEEP_SQUARE);
+  k.weights = dw[0];
+  if (!weights_run(b, &k, 16384)) fail_msg("no room for a small gradient");
+  made.k.in[0].mat = g.groups;
+  k.x = made.k.out[0].mat = kb_mat(b, g.x.rows, g.x.cols, KB_ROWS, true);
+  k.weights = dw[1];
+  k.made = &made;
+  for (unsigned w = 0; w < 3; ++w) {
+    made.k.in[0].mat.free = w == 2;
+    if (!weights_run(b, &k, windows[w])) continue;
+    same_bytes(b, &dw[0], &dw[1], "a gradient");
+    if (made.stored) check_rounded(b, &g.x, &k.x, CT_KEEP_ROWS, 0);
+    ++fit;
+    if (w == 2) assert_in_range(reg(b, CT_CREG_ARENA_HELD), 0, 1);
+  }
+  if (reg(b, CT_CREG_ARENA_HELD) > 1) set_reg(b, CT_CREG_ARENA_PAGES, PAGES);
+  return fit;
+}
+
+static void pixels_are_read(void **state) {
+  (void)state;
+  unsigned fit = 0;
+  struct arena a;
+  open_arena(&a, "emu:");
+  for (unsigned round = 0; round < 40; ++round)
+    fit += pixels_in_groups(&a.bed);
+  printf("  %u of 120 windows had room\n", fit);
+  assert_in_range(fit, 40, 119);
+  kb_close(&a.bed);
+}
+
 static void refused(void **state) {
   (void)state;
   struct arena a;
@@ -584,9 +663,12 @@ static void refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(sizes), cmocka_unit_test(groups_are_read),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(sizes),
+                                     cmocka_unit_test(groups_are_read),
                                      cmocka_unit_test(groups_are_stored),
-                                     cmocka_unit_test(more_is_made), cmocka_unit_test(refused)};
+                                     cmocka_unit_test(more_is_made),
+                                     cmocka_unit_test(pixels_are_read),
+                                     cmocka_unit_test(refused)};
   ct_tb_seed();
   return cmocka_run_group_tests_name("packing", tests, NULL, NULL);
 }

@@ -301,7 +301,9 @@ struct ct_network_stage {
   uint64_t read, written; /* bytes of its tensors */
   uint64_t rows;          /* of 16 x 16 multiply-accumulates that the array took, last run */
   uint64_t cycles;        /* that the last run took; CT_NO_CYCLE: not known, or not part of that */
-  uint64_t expected;      /* cycles that its programs should take; CT_NO_CYCLE: not known */
+  uint64_t expected;      /* cycles that its programs should take; CT_NO_CYCLE: not known; 0: it is
+                             part of no run. Of what is compressed the size is not known before it
+                             is there: groups are taken to be as long as there are pages for */
   const char *bound;      /* what it waits for most: "array", "memory", ...; "" : not known */
   uint64_t commands;      /* of its programs */
   uint32_t runs;          /* of so many it is part of the last: updates where gradients accumulate;

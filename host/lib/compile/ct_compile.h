@@ -187,10 +187,12 @@ struct ct_stage {
   struct ct_argument *own; /* [CT_MAX_ARGS], all regions: what its jobs have instead of `argument`;
                               NULL: nothing else */
   uint64_t macs;
-  uint64_t read, written;               /* bytes of its tensors */
+  uint64_t read, written;               /* bytes of its tensors, but for what is compressed */
   bool looks;                           /* part of those runs alone that look at gradients */
   struct ct_stores store[CT_TILE_OUTS]; /* what it stores compressed */
   unsigned stores;
+  uint32_t load[CT_TILE_INS + 1]; /* numbers of what it loads compressed */
+  unsigned loads;
   struct ct_codes codes;
   struct ct_stage_group group;
 };

@@ -99,9 +99,9 @@ struct ct_net_step {
   uint32_t kept;      /* PACK: the number of what it packs, plus 1 */
   bool joined;        /* another step does it on the way */
   unsigned bound_reg; /* PACK: then the bound is in that argument */
-  int made;           /* CONV_INPUT: the step right in front that it may do; or CT_NO_VALUE */
-  bool only;          /* of such a step: nobody else reads what it makes */
-  enum ct_keep way;   /* PACK, UNPACK: how that is kept raw */
+  int made;  /* CONV_INPUT, CONV_WEIGHTS: the step right in front that it may do, or NO_VALUE */
+  bool only; /* of such a step: nobody else reads what it makes */
+  enum ct_keep way; /* PACK, UNPACK: how that is kept raw */
   uint32_t runs; /* it is needed in the last of so many; 0: not known yet. Of an update: as given */
   /* The tile program: inputs and the values that its operations make (CT_NO_VALUE: none). */
   struct ct_tilewise tile;
@@ -401,6 +401,8 @@ void ct_compile_made(struct ct_compiler *c);
 bool ct_packs(const struct ct_compiler *c, const struct ct_net_step *s);
 /* What a step may do for others, it does; or not. Returns whether it does anything. */
 bool ct_join(struct ct_compiler *c, const struct ct_net_step *s, bool joins);
+/* A stage loads what is kept compressed. */
+void ct_stage_loads(struct ct_stage *stage, uint32_t kept);
 /* A step that another one does has no program: that one's stage has its bytes. */
 void ct_has_joined(struct ct_compiler *c, const struct ct_net_step *s);
 

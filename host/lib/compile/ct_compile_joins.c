@@ -5,7 +5,8 @@
  *
  * Packing joins the step that makes the value: its kernel stores groups besides records, and
  * nothing is read again. What unpacks a value or makes it again, right in front of a gradient of a
- * convolution's input that reads it, joins that: the array works meanwhile.
+ * convolution's input that reads it, joins that: the array works meanwhile. So does what unpacks
+ * the pixels of a gradient of weights.
  *
  * Whether the kernel can is known when it is made: where it has no room, the other step has a
  * kernel of its own after all. So the values of both have their places in any case.
@@ -82,14 +83,32 @@ static void may_join(struct ct_compiler *c, struct ct_net_step *by, struct ct_ne
   by->made = (int)(s - c->step);
 }
 
+/* Whether the gradient of weights reads what a step unpacks as its pixels. */
+static bool takes_pixels(const struct ct_compiler *c, const struct ct_net_step *s,
+                         const struct ct_net_step *unpack) {
+  const int value = unpack->y;
+  bool reads = s->x == value && s->w != value && s->dy != value;
+  for (unsigned i = 0; i < s->tile.ins; ++i)
+    reads = reads && s->in[i] != value;
+  return unpack->kind == CT_STEP_UNPACK && reads && ct_reads_groups(c->value[value].rows);
+}
+
+static bool can_take(const struct ct_compiler *c, const struct ct_net_step *by,
+                     const struct ct_net_step *s, int value) {
+  if (value == CT_NO_VALUE) return false;
+  if (by->kind == CT_STEP_CONV_WEIGHTS) return takes_pixels(c, by, s);
+  return by->kind == CT_STEP_CONV_INPUT && !has_stride(&by->window) && takes(c, by, value);
+}
+
 void ct_compile_made(struct ct_compiler *c) {
   for (size_t i = 0; i < c->steps; ++i) {
     struct ct_net_step *by = &c->step[i];
-    if (by->kind != CT_STEP_CONV_INPUT || has_stride(&by->window)) continue;
+    if (by->kind != CT_STEP_CONV_INPUT && by->kind != CT_STEP_CONV_WEIGHTS) continue;
     for (size_t k = 0; k < c->steps; ++k) {
       struct ct_net_step *s = &c->step[k];
-      const int value = s->order + 1 == by->order && s->runs == by->runs ? again_of(c, s) : -1;
-      if (value != CT_NO_VALUE && takes(c, by, value)) may_join(c, by, s, value);
+      const int value =
+          s->order + 1 == by->order && s->runs == by->runs ? again_of(c, s) : CT_NO_VALUE;
+      if (can_take(c, by, s, value)) may_join(c, by, s, value);
     }
   }
 }
@@ -140,7 +159,12 @@ bool ct_join(struct ct_compiler *c, const struct ct_net_step *s, bool joins) {
   return joins;
 }
 
-/* Of groups bytes are not known: index units alone count. */
+void ct_stage_loads(struct ct_stage *stage, uint32_t kept) {
+  for (unsigned i = 0; i < stage->loads; ++i)
+    if (stage->load[i] == kept) return;
+  if (stage->loads < sizeof stage->load / sizeof *stage->load) stage->load[stage->loads++] = kept;
+}
+
 void ct_has_joined(struct ct_compiler *c, const struct ct_net_step *s) {
   struct ct_stage *own = &c->out->stage[s->order];
   int by = s->kind == CT_STEP_PACK ? c->value[s->x].step : CT_NO_VALUE;
@@ -149,5 +173,7 @@ void ct_has_joined(struct ct_compiler *c, const struct ct_net_step *s) {
   struct ct_stage *stage = &c->out->stage[c->step[by].order];
   if (s->kind != CT_STEP_PACK) stage->read += own->read;
   if (!s->only) stage->written += own->written;
-  own->read = own->written = 0;
+  for (unsigned i = 0; i < own->loads; ++i)
+    ct_stage_loads(stage, own->load[i]);
+  own->read = own->written = own->loads = 0;
 }

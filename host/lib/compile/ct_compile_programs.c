@@ -143,13 +143,13 @@ static int conv(struct ct_compiler *c, const struct ct_net_step *s, struct ct_ta
     k.y = mat(c, s->y);
     return ct_kernel_conv(&k, &t->room, t->codes, &t->why);
   }
+  const struct ct_net_step *again = s->made == CT_NO_VALUE ? NULL : &c->step[s->made];
+  const bool joins = again && again->joined;
+  const struct ct_made made = joins ? made_by(c, again) : (struct ct_made){.stored = false};
+  if (joins) k.made = &made;
   if (s->kind == CT_STEP_CONV_INPUT) {
-    const struct ct_net_step *again = s->made == CT_NO_VALUE ? NULL : &c->step[s->made];
-    const bool joins = again && again->joined;
-    const struct ct_made made = joins ? made_by(c, again) : (struct ct_made){.stored = false};
     k.y = mat(c, s->x);
     k.x = mat(c, s->y);
-    if (joins) k.made = &made;
     return ct_kernel_conv_input(&k, &t->room, t->codes, &t->why);
   }
   k.x = mat(c, s->x);
@@ -281,10 +281,26 @@ static const char *const kind_names[CT_STEP_KIND_COUNT] = {"elements",
                                                            "decompressing",
                                                            "perceptron"};
 
+/* The number of what is kept by an index; false: that is none. */
+static bool kept_by(const struct ct_compiler *c, int index, uint32_t *kept) {
+  const struct ct_compiled *o = c->out;
+  if (index == CT_NO_VALUE) return false;
+  const struct ct_seat at = c->value[index].keep[CT_KEEP_F32];
+  for (*kept = 0; *kept < o->kepts; ++*kept)
+    if (o->kept[*kept].index.reg == at.reg && o->kept[*kept].index.at == at.at) return true;
+  return false;
+}
+
+/* How long groups are is known when they are there. */
 static void count_bytes(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
                         bool made) {
   const struct ct_val *v = &c->value[value];
   struct ct_stage *stage = &c->out->stage[s->order];
+  uint32_t kept;
+  if (kept_by(c, value, &kept) || kept_by(c, v->index, &kept)) {
+    if (!made) ct_stage_loads(stage, kept);
+    return;
+  }
   for (unsigned k = 0; k < CT_KEEPS; ++k) {
     if (!v->keep[k].reg) continue;
     const uint64_t bytes = ct_val_units(v, (enum ct_keep)k) * 16;
@@ -311,8 +327,9 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   stage->looks = s->looks;
   stage->macs = ct_is_product(s->kind) ? ct_node_macs(c->g, s->node) : 0;
   ct_step_uses(c, s, count_bytes);
-  if (stage->written == 0 && !ct_packs(c, s)) { /* nobody reads what it makes: it has no program */
-    stage->read = stage->macs = 0;
+  if (stage->written == 0 && s->kind != CT_STEP_PACK &&
+      !ct_packs(c, s)) { /* nobody reads what it makes: it has no program */
+    stage->read = stage->macs = stage->loads = 0;
     return;
   }
   if (s->kind == CT_STEP_FRONT) {

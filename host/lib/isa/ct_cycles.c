@@ -208,8 +208,8 @@ static bool read_program(struct cyc *c, struct dispatch *d) {
   }
   r->bus.free = since_start(c, r->bus.free >> 8) << 8;
   r->grant = since_start(c, r->grant);
-  for (unsigned i = 0; i < CYC_READS; ++i)
-    r->last[i] = since_start(c, r->last[i]);
+  for (unsigned i = 0; i < CYC_RECENT; ++i)
+    r->recent[i].last = since_start(c, r->recent[i].last);
   c->landed = since_start(c, f.last);
   d->enters = d->count ? d->beat[0] + BEAT_TURN : 0;
   return true;
@@ -253,7 +253,8 @@ static uint64_t next_late(struct cyc *c, const struct dispatch *d) {
 /* A burst of LD or ST. LD must know whether END has been dispatched by then: if it has not, and
  * nothing but LD goes on, END waits for LD. ST must know what MM reads meanwhile. */
 static bool moves(struct cyc *c, const struct dispatch *d) {
-  if (d->ended || c->ld.go <= d->out) return cyc_ld(c) || cyc_st(c);
+  const uint64_t go = cyc_max(c->ld.go, c->ld_walk.go);
+  if (d->ended || go <= d->out) return cyc_ld(c) || cyc_st(c);
   return cyc_st(c) || cyc_ld(c);
 }
 
@@ -266,8 +267,8 @@ static bool run(struct cyc *c, struct dispatch *d) {
     if (!c->error && moves(c, d)) moved = true;
     if (c->steps > CT_CYCLES_STEPS) return refuse(c, CT_ERR_NO_SPACE);
   }
-  bool rest = c->ld.active || c->st.active || c->mm.active || c->vl.active || c->va.active ||
-              c->vs.active || !d->ended;
+  bool rest = c->ld.active || c->st.active || c->ld_walk.active || c->st_walk.active ||
+              c->mm.active || c->vl.active || c->va.active || c->vs.active || !d->ended;
   for (unsigned u = 0; u < CYC_UNITS; ++u)
     rest |= c->queue[u].in != c->queue[u].out;
   return rest ? refuse(c, c->error ? c->error : CT_ERR_ARG) : !c->error;
@@ -277,6 +278,7 @@ static void finish(struct cyc *c, const struct dispatch *d) {
   struct ct_cycles *out = c->out;
   const uint64_t row = c->mm.row ? c->mm.last + 14 + c->parts : 0;
   uint64_t end = cyc_max(cyc_max(d->out, c->landed + 3), row);
+  end = cyc_max(end, cyc_max(c->ld_walk.quiet, c->st_walk.quiet));
   end = cyc_max(end, cyc_max(c->vl.last, cyc_max(c->va.last, c->vs.last)));
   end += SETTLED;
   if (c->writes.bursts) end = cyc_max(end, c->writes.answer + ANSWERED);
@@ -284,8 +286,8 @@ static void finish(struct cyc *c, const struct dispatch *d) {
   const uint64_t begun = d->out + next_late(c, d);
   out->tail = end > begun ? end - begun : 1;
   out->beats_written = c->writes.beats;
-  out->busy[CT_UNIT_READ] = (out->beats_read * c->reads.bus.cost) >> 8;
-  out->busy[CT_UNIT_WRITE] = (c->writes.beats * c->writes.bus.cost) >> 8;
+  out->busy[CT_UNIT_READ] = ((out->beats_read * c->reads.bus.cost) >> 8) + c->decoded;
+  out->busy[CT_UNIT_WRITE] = ((c->writes.beats * c->writes.bus.cost) >> 8) + c->encoded;
 }
 
 static bool known_core(const struct ct_cycles_core *c) {

@@ -4,8 +4,8 @@
  * executed and no device is needed. It knows what a unit does in what order, what its commands and
  * steps cost, which semaphores they take and give, and how the memory answers; so it is exact but
  * for what depends on addresses in the scratchpad (two ports that want one bank; it does know what
- * ST loses to A where a row takes several cycles) and on the other context, which is taken to be
- * idle.
+ * ST loses to A where a row takes several cycles), on the other context, which is taken to be idle,
+ * and on how long groups of compressed tiles are, which it is told (struct ct_cycles_groups).
  *
  *   struct ct_cycles_core core = {.cols = info.array_cols, .lanes = info.vpu_lanes, .walks = true};
  *   struct ct_cycles out;
@@ -25,6 +25,13 @@
 #include "ct_bound.h"
 #include "ct_cmd.h"
 
+/* Index units of compressed tiles (docs/compression.md), and the units that a group of four tiles
+ * takes of which they tell. Of groups that nobody names they are as many as there can be, 70. */
+struct ct_cycles_groups {
+  uint32_t index, count; /* device memory, units: the first one; so many */
+  uint32_t units;        /* 2..70 */
+};
+
 struct ct_cycles_core {
   uint32_t cols, lanes; /* of the array: 16, 8 or 4; of the vector unit: 16 or 4 */
   uint32_t fn_lanes;    /* lanes with functions; 0: all of 16, 1 of 4 */
@@ -37,6 +44,8 @@ struct ct_cycles_core {
                      the start, as of a job on an idle device */
   uint32_t next;  /* commands of the job behind it, which are read from END on, before what LD still
                      has to read; 0: there is none */
+  const struct ct_cycles_groups *groups; /* so many; may be NULL */
+  size_t groups_count;
 };
 
 struct ct_cycles {
@@ -44,8 +53,8 @@ struct ct_cycles {
   uint64_t tail;  /* the last of these: from the dispatch of END on, without what LD keeps the
                      program of the next job waiting; at least 1 */
   /* Cycles in which each unit had work in it: the memory's channels (beats, each as long as the
-   * memory takes), the array (a tile's rows, or, if that is longer, the load of its weights), the
-   * sides of the vector unit. */
+   * memory takes; tiles in groups 17, if that is longer), the array (a tile's rows, or, if that is
+   * longer, the load of its weights), the sides of the vector unit. */
   uint64_t busy[CT_UNIT_COUNT];
   uint64_t beats_read, beats_written; /* descriptor and program included: LD_BEATS, ST_BEATS */
   uint64_t rows;                      /* of the array: MXU_ROWS */

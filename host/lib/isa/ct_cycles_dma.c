@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model of time: LD and ST (rtl/dma). */
+/* The model of time: LD and ST (rtl/dma), but for commands with Comp (ct_cycles_comp.c). */
 #include "ct_cycles_impl.h"
 
 /* ---- The bus ---- */
@@ -10,15 +10,20 @@ static uint64_t bus_move(struct cyc_bus *b, uint64_t ready, uint32_t beats) {
   return (b->free - b->cost) >> 8;
 }
 
-/* From a burst's last beat on the bus: its place is free again, its signal can be taken. */
-enum { READ_ROOM = 4, READ_SIGNAL = 5 };
+/* From a burst's last beat on the bus: its place is free again, its signal can be taken, a command
+ * with Comp may begin. */
+enum { READ_ROOM = 4, READ_SIGNAL = 5, READ_QUIET = 6 };
+
+static struct cyc_burst *recent(struct cyc_reads *r, uint64_t number) {
+  return &r->recent[number % CYC_RECENT];
+}
 
 /* When a burst that is on offer from `ask` on is granted. */
 static uint64_t grant_of(const struct cyc *c, const struct cyc_reads *r, uint64_t ask) {
   uint64_t grant = ask;
   if (r->bursts) grant = cyc_max(grant, r->grant + 2);
   if (r->bursts >= c->most_reads)
-    grant = cyc_max(grant, r->last[(r->bursts - c->most_reads) % CYC_READS] + READ_ROOM);
+    grant = cyc_max(grant, r->recent[(r->bursts - c->most_reads) % CYC_RECENT].last + READ_ROOM);
   return grant;
 }
 
@@ -26,7 +31,7 @@ static uint64_t grant_of(const struct cyc *c, const struct cyc_reads *r, uint64_
 static uint64_t read_burst(const struct cyc *c, struct cyc_reads *r, uint64_t ask, uint32_t beats) {
   r->grant = grant_of(c, r, ask);
   const uint64_t last = bus_move(&r->bus, r->grant + 1 + c->latency, beats);
-  r->last[r->bursts++ % CYC_READS] = last;
+  *recent(r, r->bursts++) = (struct cyc_burst){r->grant, last, beats};
   return last;
 }
 
@@ -55,7 +60,7 @@ uint32_t cyc_fetch_burst(const struct cyc *c, struct cyc_reads *r, struct cyc_fe
 /* ---- LD ---- */
 
 /* A burst of LD, behind all that the front end has on offer by then: it goes first (ct_dma_rd). */
-static uint64_t ld_burst(struct cyc *c, uint64_t ask, uint32_t beats) {
+uint64_t cyc_read(struct cyc *c, uint64_t ask, uint32_t beats) {
   struct cyc_reads *r = &c->reads;
   struct cyc_fetch *f = &c->next;
   while (cyc_fetch_more(f) && grant_of(c, r, f->ask) <= grant_of(c, r, ask))
@@ -66,26 +71,37 @@ static uint64_t ld_burst(struct cyc *c, uint64_t ask, uint32_t beats) {
   return c->landed;
 }
 
-/* ---- Pieces of a command ---- */
-
-/* Runs of a step. Groups of compressed tiles count as what they hold: what the bus takes is not
- * known. */
-static uint32_t runs_of(const struct ct_cmd *cmd) {
-  const uint32_t n1 = CT_GET(cmd, DMA_N1);
-  return CT_GET(cmd, DMA_COMP) ? n1 & 7 : n1;
+/* Those that it went before come again. */
+uint64_t cyc_read_before(struct cyc *c, uint64_t ask) {
+  struct cyc_reads *r = &c->reads;
+  struct cyc_burst behind[CYC_RECENT];
+  uint64_t count = 0;
+  while (count + c->most_reads < cyc_min(r->bursts, CYC_RECENT) &&
+         recent(r, r->bursts - 1)->grant > ask) {
+    behind[count++] = *recent(r, --r->bursts);
+    r->grant = recent(r, r->bursts - 1)->grant;
+    r->bus.free = (recent(r, r->bursts - 1)->last << 8) + r->bus.cost;
+  }
+  const uint64_t last = cyc_read(c, ask, 1);
+  while (count-- > 0)
+    c->landed = read_burst(c, r, behind[count].grant, behind[count].beats);
+  return last;
 }
+
+/* ---- Pieces of a command ---- */
 
 static bool pieces_load(struct cyc *c, struct cyc_pieces *p, enum ct_cycles_unit u) {
   const struct ct_cmd *cmd = cyc_front(c, u);
   if (!cmd) return false;
-  const uint64_t at = cyc_max(cyc_here(c, u), p->go);
+  const uint64_t quiet = u == CYC_LD ? c->ld_walk.quiet : c->st_walk.quiet;
+  const uint64_t at = cyc_max(cyc_max(cyc_here(c, u), p->go), quiet);
   p->cmd = *cmd;
   cyc_pop(c, u, at);
   p->active = p->begun = true;
   p->step_begun = true;
   p->length = CT_GET(cmd, DMA_NB) + CT_GET(cmd, DMA_HDR);
   p->left = p->length;
-  p->i1 = runs_of(cmd) - 1;
+  p->i1 = CT_GET(cmd, DMA_N1) - 1;
   p->i2 = (CT_GET(cmd, DMA_GATHER) ? c->core->requests : CT_GET(cmd, DMA_N2)) - 1;
   p->addr = p->run = p->step = CT_GET(cmd, DMA_DRAM);
   /* The address of a batch's request is asked for first. */
@@ -127,7 +143,7 @@ static void piece_next(struct cyc_pieces *p, uint32_t beats, bool *step_end, boo
   if (!run_end) return;
   p->left = p->length;
   if (*step_end) {
-    p->i1 = runs_of(&p->cmd) - 1;
+    p->i1 = CT_GET(&p->cmd, DMA_N1) - 1;
     --p->i2;
     if (!CT_GET(&p->cmd, DMA_GATHER)) p->step += (uint32_t)CT_GETS(&p->cmd, DMA_D2);
     p->addr = p->run = p->step;
@@ -154,14 +170,17 @@ static void piece_signals(struct cyc *c, const struct cyc_pieces *p, bool step_e
 
 bool cyc_ld(struct cyc *c) {
   struct cyc_pieces *p = &c->ld;
+  if (c->ld_walk.active || (!p->active && cyc_is_comp(cyc_front(c, CYC_LD))))
+    return cyc_ld_groups(c);
   if (!p->active && !pieces_load(c, p, CYC_LD)) return false;
   if (!piece_room(c, p) || !piece_waits(c, p)) return false;
   const uint64_t cut = p->go;
   const uint32_t beats = piece_beats(p, true);
   bool step_end, cmd_end;
   piece_next(p, beats, &step_end, &cmd_end);
-  const uint64_t last = ld_burst(c, piece_offer(p), beats);
+  const uint64_t last = cyc_read(c, piece_offer(p), beats);
   p->taken = c->reads.grant;
+  c->ld_plain = last + READ_QUIET;
   piece_signals(c, p, step_end, cmd_end, last + READ_SIGNAL);
   if (cmd_end) {
     p->active = false;
@@ -173,11 +192,12 @@ bool cyc_ld(struct cyc *c) {
 /* ---- ST ---- */
 
 /* From the last word asked of the scratchpad to its burst on offer; from a burst's grant to its
- * first beat on the bus; from an answer to its place, and to its signal. */
-enum { WORDS_OFFER = 4, WRITE_BEAT = 3, WRITE_ROOM = 3, WRITE_SIGNAL = 3 };
+ * first beat on the bus; from an answer to its place; from the last grant to a command with Comp.
+ */
+enum { WORDS_OFFER = 4, WRITE_BEAT = 3, WRITE_ROOM = 3, WRITE_QUIET = 2 };
 
 /* A write burst on offer from `ask` on; returns its answer. */
-static uint64_t write_burst(struct cyc *c, uint64_t ask, uint32_t beats) {
+uint64_t cyc_write(struct cyc *c, uint64_t ask, uint32_t beats) {
   struct cyc_writes *w = &c->writes;
   uint64_t grant = ask;
   if (w->bursts) grant = cyc_max(grant, cyc_max(w->grant + 2, w->asked - 1));
@@ -211,6 +231,8 @@ static uint64_t words_read(const struct cyc *c, const struct cyc_pieces *p, uint
 bool cyc_st(struct cyc *c) {
   struct cyc_pieces *p = &c->st;
   struct cyc_writes *w = &c->writes;
+  if (c->st_walk.active || (!p->active && cyc_is_comp(cyc_front(c, CYC_ST))))
+    return cyc_st_groups(c);
   if (!p->active && !pieces_load(c, p, CYC_ST)) return false;
   if (!piece_room(c, p) || !piece_waits(c, p)) return false;
   const uint64_t cut = p->go;
@@ -226,13 +248,14 @@ bool cyc_st(struct cyc *c) {
   const uint32_t room = 256 - addr % 256;
   uint64_t answer;
   if (beats > room) {
-    write_burst(c, w->read + WORDS_OFFER, room);
-    answer = write_burst(c, w->grant + 2, beats - room);
+    cyc_write(c, w->read + WORDS_OFFER, room);
+    answer = cyc_write(c, w->grant + 2, beats - room);
   } else {
-    answer = write_burst(c, cyc_max(w->read + WORDS_OFFER, w->grant + 2), beats);
+    answer = cyc_write(c, cyc_max(w->read + WORDS_OFFER, w->grant + 2), beats);
   }
   w->slot[w->pieces++ % CYC_SLOTS] = w->asked;
-  piece_signals(c, p, step_end, cmd_end, answer + WRITE_SIGNAL);
+  c->st_plain = w->grant + WRITE_QUIET;
+  piece_signals(c, p, step_end, cmd_end, answer + CYC_WRITE_SIGNAL);
   if (cmd_end) {
     p->active = false;
     p->go = cut + 1;

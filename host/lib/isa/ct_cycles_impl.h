@@ -38,7 +38,14 @@ struct cyc_bus {
   uint64_t free, cost;
 };
 
-enum { CYC_READS = 8, CYC_WRITES = 16, CYC_SLOTS = 4 };
+/* Its last beat is on the bus in `last`. */
+struct cyc_burst {
+  uint64_t grant, last;
+  uint32_t beats;
+};
+
+/* RECENT: the bursts of an index unit, and those in front of them. */
+enum { CYC_READS = 8, CYC_RECENT = 32, CYC_WRITES = 16, CYC_SLOTS = 4 };
 
 /* Pieces of an LD or ST, as ct_dma_seq cuts them. */
 struct cyc_pieces {
@@ -51,10 +58,41 @@ struct cyc_pieces {
   uint64_t taken; /* the piece on offer was taken */
 };
 
+/* The groups of a command with Comp, as ct_act_walk asks for them, and the change between these
+ * commands and all others of a queue (ct_dma_turn). */
+struct cyc_walk {
+  struct ct_cmd cmd;
+  bool active, begun, step_begun;
+  uint32_t i1, i2;       /* groups, steps that remain after this one */
+  uint32_t index;        /* unit of the step */
+  uint32_t tiles, units; /* of a group */
+  uint64_t go;           /* the next request can be on offer from then on */
+  uint64_t quiet;        /* nothing is left that a plain command may meet */
+  uint64_t requests;
+};
+
+enum { CYC_GROUPS = 8 };
+
+/* ct_act_ld. Times of the last group: its bursts are granted; its last word is written. */
+struct cyc_act_ld {
+  uint64_t put[CYC_GROUPS]; /* when the last ones were done with */
+  uint64_t asked;           /* the last one's index unit was asked for, or was not read */
+  uint64_t used;            /* the last index unit came into use */
+  uint64_t got, word;
+};
+
+/* ct_act_st: of the last groups the requests that are through; of the encoder when the last tile's
+ * first word came, when its header was given to the packer; of a half of the buffer when it is free
+ * again. */
+struct cyc_act_st {
+  uint64_t through[4], reader, in, give, sent;
+  uint64_t half[2];
+};
+
 struct cyc_reads {
   struct cyc_bus bus;
-  uint64_t grant;           /* of the last burst */
-  uint64_t last[CYC_READS]; /* last beats of the last bursts */
+  uint64_t grant; /* of the last burst */
+  struct cyc_burst recent[CYC_RECENT];
   uint64_t bursts;
 };
 
@@ -155,6 +193,11 @@ struct cyc {
   struct cyc_sem sem[CT_NUM_SEMS];
   struct cyc_queue queue[CYC_UNITS];
   struct cyc_pieces ld, st;
+  struct cyc_walk ld_walk, st_walk;
+  struct cyc_act_ld act_ld;
+  struct cyc_act_st act_st;
+  uint64_t ld_plain, st_plain; /* from when on what is compressed does not meet plain commands */
+  uint64_t decoded, encoded;   /* cycles of tiles in groups beyond those of their beats */
   struct cyc_reads reads;
   uint64_t landed;       /* last beat of what the job itself has read */
   struct cyc_fetch next; /* the job behind this one */
@@ -173,6 +216,10 @@ struct cyc {
 
 static inline uint64_t cyc_max(uint64_t a, uint64_t b) {
   return a > b ? a : b;
+}
+
+static inline uint64_t cyc_min(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
 }
 
 /* The next command of a unit; NULL: there is none yet. */
@@ -197,8 +244,24 @@ static inline bool cyc_fetch_more(const struct cyc_fetch *f) {
 }
 /* Its next burst; returns the beats of it. */
 uint32_t cyc_fetch_burst(const struct cyc *c, struct cyc_reads *r, struct cyc_fetch *f);
+/* A burst of LD, or of ST that is on offer from `ask` on. Of the one the last beat on the bus, of
+ * the other its answer. */
+uint64_t cyc_read(struct cyc *c, uint64_t ask, uint32_t beats);
+uint64_t cyc_read_before(struct cyc *c, uint64_t ask); /* a beat, before bursts that came later */
+uint64_t cyc_write(struct cyc *c, uint64_t ask, uint32_t beats);
 bool cyc_ld(struct cyc *c);
 bool cyc_st(struct cyc *c);
+
+/* From an answer to its signal. */
+enum { CYC_WRITE_SIGNAL = 3 };
+
+/* ---- ct_cycles_comp.c ---- */
+
+bool cyc_ld_groups(struct cyc *c);
+bool cyc_st_groups(struct cyc *c);
+static inline bool cyc_is_comp(const struct ct_cmd *cmd) {
+  return cmd && CT_GET(cmd, DMA_COMP);
+}
 
 /* ---- ct_cycles_mm.c, ct_cycles_vpu.c ---- */
 

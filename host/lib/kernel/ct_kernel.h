@@ -200,8 +200,9 @@ struct ct_window_shape {
  */
 /* A tile program of rows and of inputs that are groups; or no operation, what is in the groups. Its
  * only output is kept in one way, HBFP8. It is made where `after` reads that, tile by tile. The
- * gradient of an input can do so if strides are 1; CT_ERR_NO_SPACE where that or a window does not
- * allow it. */
+ * gradient of an input can do so if strides are 1. That of weights can read x so, if there is no
+ * operation and each group has to be loaded once. CT_ERR_NO_SPACE where that or a window does not
+ * allow it, or unpacking in front is faster. */
 struct ct_made {
   struct ct_tilewise k;
   bool stored; /* it is written, too, for others */

@@ -8,6 +8,11 @@
  * the output. It goes through all pixels, chunk by chunk, or finds all of them in the scratchpad.
  * Lines, taps and blocks are divided evenly, so passes are alike.
  *
+ * The input may be groups of compressed tiles, if each has to be loaded once: all pixels are there
+ * together, or a pass makes all tiles, and goes through whole images of whole index units; and if
+ * that is faster than unpacking it first. What was loaded goes to device memory, too, for those who
+ * read records.
+ *
  * Where groups of channels share blocks, what lies off their diagonal is left out: a tile of ones
  * and zeros says where.
  */
@@ -22,7 +27,14 @@ enum {
   OUT_SLOTS = 2,
   MORE_SLOTS = 4
 };
-enum { MOST_STEPS = 4080, GATHERED = 17, TURNED = 20, CHUNK_COST = 120, PASS_COST = 300 };
+enum {
+  MOST_STEPS = 4080,
+  GATHERED = 17,
+  TURNED = 20,
+  CHUNK_COST = 120,
+  PASS_COST = 300,
+  UNPACK_COST = 1200
+};
 
 struct plan {
   bool stay;                     /* all pixels of a group of channels are there */
@@ -38,8 +50,9 @@ struct weights {
   struct ct_conv_view view;
   struct plan plan;
   uint32_t parts, cb, nb, x_groups, y_groups;
-  uint32_t x, y, to; /* tensors */
-  uint32_t x_ring, y_ring, acc, regs, out, temp;
+  const struct ct_made *made; /* x is groups; NULL */
+  uint32_t x, y, to, x_units; /* tensors; x_units: its index units */
+  uint32_t x_ring, x_twin, y_ring, acc, regs, out, temp;
   struct ct_conv_drain drain; /* where something comes behind the gradient */
   bool masks, one_mask;
   bool joined; /* what comes behind the gradient takes it, and it is not stored */
@@ -112,23 +125,50 @@ static uint32_t x_words(const struct plan *p) {
   return p->groups * CT_TILE;
 }
 
+/* Records of pixels: of so many blocks from one on. */
+static struct ct_dma records_of(const struct weights *c, struct ct_ref slot, uint32_t b0,
+                                uint32_t blocks) {
+  return (struct ct_dma){
+      .dram = ct_tiles_of(c->v.l, c->x, c->part * c->cb + b0, blocks, c->span.g0, c->span.groups),
+      .spm = slot,
+      .hdr = true,
+      .nb = CT_TILE,
+      .n1 = c->span.groups,
+      .d1 = CT_RECORD_UNITS,
+      .s1 = CT_TILE,
+      .n2 = blocks,
+      .d2 = (int32_t)(c->x_groups * CT_RECORD_UNITS),
+      .s2 = (int32_t)x_words(&c->plan)};
+}
+
+static void load_groups(struct weights *c, uint32_t b0, uint32_t blocks) {
+  struct ct_lower *l = c->v.l;
+  const uint32_t unit = c->span.g0 / CT_GROUPS_TILES, units = c->span.groups / CT_GROUPS_TILES;
+  struct ct_ref twin = {.space = 0};
+  if (c->made->stored) twin = ct_next(l, c->x_twin);
+  for (uint32_t b = 0; b < blocks; ++b) {
+    const uint32_t words = b * x_words(&c->plan);
+    ct_vk_ld_twin_groups(&c->v,
+                         ct_tiles_of(l, c->x_units, c->part * c->cb + b0 + b, 1, unit, units),
+                         ct_behind(c->x_slot, words), twin.space ? ct_behind(twin, words) : twin,
+                         units, c->made->k.in[0].mat.free);
+  }
+  if (!c->made->stored) return;
+  const struct ct_dma records = records_of(c, twin, b0, blocks);
+  ct_st(l, &records);
+}
+
 static void load(struct weights *c, uint32_t r0, uint32_t rows, uint32_t b0, uint32_t blocks,
                  uint32_t n0, uint32_t planes) {
   struct ct_lower *l = c->v.l;
   const uint32_t groups = ct_tiles(rows);
   c->x_slot = ct_next(l, c->x_ring);
   c->y_slot = ct_next(l, c->y_ring);
-  ct_ld(l, &(struct ct_dma){.dram = ct_tiles_of(l, c->x, c->part * c->cb + b0, blocks, c->span.g0,
-                                                c->span.groups),
-                            .spm = c->x_slot,
-                            .hdr = true,
-                            .nb = CT_TILE,
-                            .n1 = c->span.groups,
-                            .d1 = CT_RECORD_UNITS,
-                            .s1 = CT_TILE,
-                            .n2 = blocks,
-                            .d2 = (int32_t)(c->x_groups * CT_RECORD_UNITS),
-                            .s2 = (int32_t)x_words(&c->plan)});
+  const struct ct_dma records = records_of(c, c->x_slot, b0, blocks);
+  if (c->made)
+    load_groups(c, b0, blocks);
+  else
+    ct_ld(l, &records);
   ct_ld(l, &(struct ct_dma){
                .dram = ct_tiles_of(l, c->y, c->part * c->nb + n0, planes, r0 / CT_TILE, groups),
                .spm = c->y_slot,
@@ -191,10 +231,20 @@ static void multiply(struct weights *c, uint32_t r0, uint32_t rows, bool first) 
   }
 }
 
+/* What rows see through some lines of taps; of groups all of their images. */
+static struct ct_conv_span span_of(const struct weights *c, uint32_t r0, uint32_t rows, int32_t ty,
+                                   int32_t lines) {
+  const struct ct_conv_view *v = &c->view;
+  const uint32_t sees = (uint32_t)(v->nx * v->ny), seen = (uint32_t)(v->w * v->h);
+  if (!c->made) return ct_conv_span(v, r0, rows, ty, lines);
+  if (v->flat) return (struct ct_conv_span){r0 / CT_TILE, rows / CT_TILE};
+  return (struct ct_conv_span){r0 / sees * seen / CT_TILE, rows / sees * seen / CT_TILE};
+}
+
 static void chunk(struct weights *c, uint32_t r0, uint32_t rows) {
   const struct plan *p = &c->plan;
   if (!p->stay) {
-    c->span = ct_conv_span(&c->view, r0, rows, c->ty, p->lines);
+    c->span = span_of(c, r0, rows, c->ty, p->lines);
     load(c, r0, rows, c->b0, p->blocks, c->n0, p->planes);
   }
   multiply(c, r0, rows, r0 == 0);
@@ -273,7 +323,7 @@ static void taps_pass(struct weights *c) {
 
 static void one_part(struct weights *c) {
   if (c->plan.stay) {
-    c->span = ct_conv_span(&c->view, 0, c->view.rows, 0, c->view.ky);
+    c->span = span_of(c, 0, c->view.rows, 0, c->view.ky);
     load(c, 0, c->view.rows, 0, c->cb, 0, c->nb);
   }
   for (c->ty = 0; c->ty < c->view.ky; c->ty += c->plan.lines)
@@ -312,18 +362,21 @@ static uint64_t cost_of(const struct weights *c, const struct plan *p) {
   const uint64_t load = each * first;
   const uint64_t most = multiply > load ? multiply : load;
   const uint64_t start = c->v.room->group ? 0 : first; /* else the last member hides it */
-  return (p->slots == 1 ? multiply + load : most + start) +
+  /* What updates read comes in front of the next pass's first chunk, and waits for this one's
+   * products: by measurement. */
+  const uint64_t late = c->joined && !p->stay ? passes * first * 3 / 4 : 0;
+  return (p->slots == 1 ? multiply + load : most + start) + late +
          passes * (PASS_COST + chunks * CHUNK_COST);
 }
 
 static uint32_t most_groups(const struct weights *c, const struct plan *p) {
-  const struct weights at = {.view = c->view, .plan = *p};
+  const struct weights at = {.view = c->view, .plan = *p, .made = c->made};
   const uint32_t rows = period_rows(&at);
   uint32_t most = 0;
   for (int32_t ty = 0; ty < c->view.ky; ty += p->stay ? c->view.ky : p->lines)
     for (uint32_t r = 0; r < rows; r += p->chunk) {
-      const struct ct_conv_span s = ct_conv_span(&c->view, r, ct_min_u32(p->chunk, rows - r), ty,
-                                                 p->stay ? c->view.ky : p->lines);
+      const struct ct_conv_span s =
+          span_of(&at, r, ct_min_u32(p->chunk, rows - r), ty, p->stay ? c->view.ky : p->lines);
       if (s.groups > most) most = s.groups;
     }
   return most;
@@ -335,11 +388,23 @@ struct best {
   uint64_t least;
 };
 
+/* Whether each group of x is loaded once, and an index unit at a time. */
+static bool loads_once(const struct weights *c, const struct plan *p, uint32_t rows) {
+  enum { UNIT = CT_GROUPS_TILES * CT_TILE };
+  const uint32_t sees = (uint32_t)(c->view.nx * c->view.ny),
+                 seen = (uint32_t)(c->view.w * c->view.h);
+  if (p->stay) return true;
+  if (c->parts != 1 || p->lines != c->view.ky || p->taps != c->view.kx || p->blocks != c->cb ||
+      p->planes != c->nb)
+    return false;
+  return c->view.flat ? rows % UNIT == 0 : rows % sees == 0 && rows / sees * seen % UNIT == 0;
+}
+
 static void try_chunk(struct weights *c, struct plan p, uint32_t rows, struct best *b) {
   const struct ct_conv_view view = c->view;
   const uint64_t images = (uint64_t)MOST_IMAGES * (uint32_t)(view.nx * view.ny);
   p.chunk = rows;
-  if (!view.flat && rows > images) return;
+  if ((!view.flat && rows > images) || (c->made && !loads_once(c, &p, rows))) return;
   if (view.flat) {
     c->view.nx = c->view.w = CT_TILE;
     c->view.ny = c->view.h = (int32_t)(ct_min_u32(rows, 4080) / CT_TILE);
@@ -385,7 +450,7 @@ static bool divides(int64_t a, int64_t b) {
   return b % a == 0;
 }
 
-static int choose(struct weights *c) {
+static struct best best_of(struct weights *c) {
   struct best b = {.least = 0};
   struct plan p = {.slots = 1};
   for (p.lines = 1; p.lines <= c->view.ky && p.lines <= MOST_SUMS; ++p.lines)
@@ -395,6 +460,27 @@ static int choose(struct weights *c) {
           if (divides(p.lines, c->view.ky) && divides(p.taps, c->view.kx) &&
               divides(p.blocks, c->cb) && divides(p.planes, c->nb))
             try_pass(c, p, &b);
+  return b;
+}
+
+/* Whether a kernel that unpacks, and another one that reads records, as often as it likes, would be
+ * done before. */
+static bool unpacks_better(struct weights *c, uint64_t cost) {
+  const struct ct_made *made = c->made;
+  if (!made) return false;
+  c->made = NULL;
+  const struct best other = best_of(c);
+  c->made = made;
+  const uint64_t tiles = (uint64_t)c->x_groups * c->cb * c->parts;
+  return other.plan.cost && other.plan.cost + tiles * CT_RECORD_UNITS + UNPACK_COST < cost;
+}
+
+static int choose(struct weights *c) {
+  const struct best b = best_of(c);
+  if (b.plan.cost == 0 && c->made && b.least == 0)
+    return ct_why(c->v.why, CT_ERR_NO_SPACE, "%s: groups would be loaded several times", c->v.name);
+  if (unpacks_better(c, b.plan.cost))
+    return ct_why(c->v.why, CT_ERR_NO_SPACE, "%s is faster with records", c->v.name);
   if (b.plan.cost == 0)
     return ct_why(c->v.why, CT_ERR_NO_SPACE, "%s needs %llu words of scratchpad, the window has %u",
                   c->v.name, (unsigned long long)b.least, c->v.room->spm_words);
@@ -432,6 +518,7 @@ static void record(struct weights *c) {
   const struct plan *p = &c->plan;
   const uint32_t sums = (uint32_t)(p->lines * p->taps) * p->blocks * p->planes;
   c->x_ring = ct_spm_ring(l, "pixels", x_words(p) * (p->stay ? c->cb : p->blocks), p->slots);
+  if (c->made && c->made->stored) c->x_twin = ct_ring_twin(l, c->x_ring, "pixels to be stored");
   c->y_ring = ct_spm_ring(l, "gradients", p->chunk * (p->stay ? c->nb : p->planes), p->slots);
   c->acc = ct_acc_ring(l, "sums", 0, 2 * sums <= MOST_SUMS ? 2 * sums : sums);
   if (p->stay) {
@@ -442,6 +529,17 @@ static void record(struct weights *c) {
   ct_conv_carriers(&c->v, c->y, c->joined ? c->drain.regs.first_temp : R_ONES);
   if (c->one_mask) mask(c, 0, 0);
   ct_members(l, member, c);
+}
+
+/* x comes in groups. */
+static int take_groups(struct weights *c) {
+  const struct ct_made *made = c->k->made;
+  const struct ct_mat *x = &made->k.in[0].mat;
+  c->made = made;
+  if (made->k.ops || !x->groups.reg)
+    return ct_why(c->v.why, CT_ERR_NO_SPACE, "%s: its input is not as it is in groups", c->v.name);
+  c->x_units = ct_vk_groups_tensor(&c->v, x, false);
+  return ct_vk_check(&c->v, x, "the input", c->k->x.rows, c->k->x.cols);
 }
 
 static int try_weights(const struct ct_conv *k, unsigned unrolled, const struct ct_room *room,
@@ -459,8 +557,10 @@ static int try_weights(const struct ct_conv *k, unsigned unrolled, const struct 
   if (c.masks && !c.one_mask && c.unrolled < CHUNKS) c.unrolled = CHUNKS; /* masks differ */
   c.x_groups = ct_mat_groups(&k->x);
   c.y_groups = ct_mat_groups(&k->y);
+  if (!err && k->made) err = take_groups(&c);
   if (!err) {
-    c.x = ct_vk_tensor(&c.v, &k->x, ct_conv_keep(&k->x), false);
+    if (!c.made || c.made->stored)
+      c.x = ct_vk_tensor(&c.v, &k->x, ct_conv_keep(&k->x), c.made != NULL);
     c.y = ct_vk_tensor(&c.v, &k->y, CT_KEEP_SQUARE, false);
     c.drain.first = CT_VK_FIRST_REG;
     if (c.joined)

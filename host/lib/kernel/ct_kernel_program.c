@@ -186,11 +186,17 @@ static struct ct_dma groups(struct ct_ref dram, struct ct_ref spm, uint32_t unit
                          .comp = {.on = true}};
 }
 
-void ct_vk_ld_groups(struct ct_vk *v, struct ct_ref dram, struct ct_ref spm, uint32_t units,
-                     bool free) {
+void ct_vk_ld_twin_groups(struct ct_vk *v, struct ct_ref dram, struct ct_ref spm,
+                          struct ct_ref twin, uint32_t units, bool free) {
   struct ct_dma c = groups(dram, spm, units);
+  c.twin = twin;
   c.comp.free = free;
   ct_ld(v->l, &c);
+}
+
+void ct_vk_ld_groups(struct ct_vk *v, struct ct_ref dram, struct ct_ref spm, uint32_t units,
+                     bool free) {
+  ct_vk_ld_twin_groups(v, dram, spm, (struct ct_ref){.space = 0}, units, free);
 }
 
 void ct_vk_st_groups(struct ct_vk *v, struct ct_ref dram, struct ct_ref spm, uint32_t units,

@@ -76,9 +76,12 @@ void ct_vk_ld(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_
 /* The same with so many rows of each: what is behind them, zeros, stays in device memory. */
 void ct_vk_ld_part(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
                    uint32_t tiles, uint32_t rows);
-/* The tiles of so many index units. */
+/* The tiles of so many index units. twin: a slot that is filled, too (struct ct_dma); or nothing.
+ */
 void ct_vk_ld_groups(struct ct_vk *v, struct ct_ref dram, struct ct_ref spm, uint32_t units,
                      bool free);
+void ct_vk_ld_twin_groups(struct ct_vk *v, struct ct_ref dram, struct ct_ref spm,
+                          struct ct_ref twin, uint32_t units, bool free);
 void ct_vk_st_groups(struct ct_vk *v, struct ct_ref dram, struct ct_ref spm, uint32_t units,
                      unsigned bound_reg);
 /* Rows of a tensor of rows. */

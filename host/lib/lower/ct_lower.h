@@ -154,6 +154,10 @@ uint32_t ct_acc_ring(struct ct_lower *l, const char *name, uint32_t at, uint32_t
  * instead of its last user. */
 void ct_ring_steps(struct ct_lower *l, uint32_t ring, uint32_t steps);
 void ct_ring_freed_by(struct ct_lower *l, uint32_t ring, enum ct_q q);
+/* A ring in the same place, with generations of its own. LD fills a slot of both at once (struct
+ * ct_dma), whoever reads one frees that: so two queues read what was loaded that know nothing of
+ * each other. Nothing else is written to either. */
+uint32_t ct_ring_twin(struct ct_lower *l, uint32_t ring, const char *name);
 
 /* ---- Refs ---- */
 
@@ -187,6 +191,7 @@ struct ct_comp {
 /* by_step: each outer step fills (ST: takes) a part of the ring's slot, from spm.part on. */
 struct ct_dma {
   struct ct_ref dram, spm;
+  struct ct_ref twin; /* of an LD: the slot of the twin of spm's ring; or nothing */
   bool hdr, gather, by_step;
   uint32_t nb, s0;        /* s0: 0 means 1 */
   uint32_t n1, n2;        /* 0 means 1 */

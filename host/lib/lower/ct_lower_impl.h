@@ -21,7 +21,8 @@ struct ct_space {
   uint32_t slots, steps; /* slots 0: a tensor */
   bool other_frees;
   enum ct_q freed_by;
-  uint32_t pos; /* of the next generation */
+  uint32_t pos;  /* of the next generation */
+  uint32_t twin; /* a ring in the same place; 0: none */
 };
 
 struct ct_access {

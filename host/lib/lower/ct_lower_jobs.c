@@ -122,7 +122,8 @@ static bool share_place(const struct ct_space *a, const struct ct_space *b) {
 static void find_overlaps(struct ct_sync *s) {
   for (uint32_t a = 1; a < s->l->spaces; ++a)
     for (uint32_t b = 1; b < s->l->spaces; ++b)
-      s->overlap[a][b] = a != b && share_place(&s->l->space[a], &s->l->space[b]);
+      s->overlap[a][b] =
+          a != b && s->l->space[a].twin != b && share_place(&s->l->space[a], &s->l->space[b]);
 }
 
 /* Waits, signals and semaphores of records [from, to); again, if a carrier turned out to read what

@@ -56,6 +56,16 @@ uint32_t ct_acc_ring(struct ct_lower *l, const char *name, uint32_t at, uint32_t
       l, &(struct ct_ring){.name = name, .place = CT_IN_ACC, .at = at, .size = 1, .slots = slots});
 }
 
+uint32_t ct_ring_twin(struct ct_lower *l, uint32_t ring, const char *name) {
+  const struct ct_space of = l->space[ring];
+  const uint32_t twin = ct_ring(
+      l, &(struct ct_ring){
+             .name = name, .place = of.place, .at = of.at, .size = of.size, .slots = of.slots});
+  l->space[twin].twin = ring;
+  l->space[ring].twin = twin;
+  return twin;
+}
+
 void ct_ring_steps(struct ct_lower *l, uint32_t ring, uint32_t steps) {
   struct ct_space *r = &l->space[ring];
   r->steps = steps;

@@ -255,11 +255,23 @@ static uint32_t or_one(uint32_t n) {
   return n ? n : 1;
 }
 
+/* Slots of twins are the same words. */
+static void check_twin(struct ct_lower *l, const struct ct_dma *c, enum ct_q q) {
+  if (q != CT_Q_LD || l->space[c->spm.space].twin != c->twin.space ||
+      ct_cmd_address(l, &c->spm) != ct_cmd_address(l, &c->twin))
+    ct_lower_fail(l, CT_ERR_INTERNAL, "ring %s is not filled with its twin",
+                  l->space[c->spm.space].name);
+}
+
 static void dma(struct ct_lower *l, const struct ct_dma *c, enum ct_q q) {
   struct ct_rec rec = {.q = q, .by_step = c->by_step, .mult = c->by_step ? or_one(c->n2) : 1};
   if (l->error) return;
   touch(l, &rec, &c->dram, q == CT_Q_ST);
   touch(l, &rec, &c->spm, q == CT_Q_LD);
+  if (!l->error && c->twin.space) {
+    touch(l, &rec, &c->twin, true);
+    if (!l->error) check_twin(l, c, q);
+  }
   if (l->error) return;
   const struct ct_field_value v[] = {CT_SET(DMA_DRAM, ct_cmd_address(l, &c->dram)),
                                      CT_SET(DMA_DRAM_REG, l->space[c->dram.space].reg),

@@ -6,7 +6,6 @@
 
 #include "ct_cycles.h"
 #include "ct_graph_impl.h"
-#include "ct_sharing.h"
 
 bool ct_network_has(const char *op) {
   return op && ct_compile_has(op);
@@ -40,8 +39,7 @@ static bool has_updates(const ct_graph *g) {
 /* What TRAIN_CAP is after a reset: the reads of training that are under way at once. */
 enum { TRAIN_CAP = 4 };
 
-/* This device, when it does nothing else. */
-static struct ct_cycles_core core_of(const ct_network *n) {
+struct ct_cycles_core ct_network_core(const ct_network *n) {
   return (struct ct_cycles_core){.cols = n->dev->info.array_cols,
                                  .lanes = n->dev->info.vpu_lanes,
                                  .walks = walks(n->dev),
@@ -50,7 +48,7 @@ static struct ct_cycles_core core_of(const ct_network *n) {
 
 int ct_network_compile(ct_network *n, bool members, bool common, const struct ct_compile_room *room,
                        struct ct_compiled *compiled) {
-  const struct ct_cycles_core core = core_of(n);
+  const struct ct_cycles_core core = ct_network_core(n);
   const struct ct_compile_options options = {
       .spm_words = ct_window_words(n->dev),
       .narrow = n->narrow,
@@ -134,65 +132,7 @@ int ct_network_put_constants(ct_network *n, const struct ct_regions *r) {
   return err;
 }
 
-/* Commands of the job behind job i of a stage; 0: there is none. Stages behind it have their
- * programs still. */
-static uint32_t next_of(const ct_network *n, const struct ct_stage *stage, size_t i) {
-  const struct ct_stage *end = n->shared->compiled.stage + n->compiled.stages;
-  if (++i < stage->codes.count * ct_compiled_passes(stage))
-    return (uint32_t)stage->codes.job[i % stage->codes.count].count;
-  while (++stage < end)
-    if (stage->codes.count) return (uint32_t)stage->codes.job[0].count;
-  return 0;
-}
-
-/* What a stage's jobs should take in a row, on this device when it does nothing else. */
-static int expect(ct_network *n, const struct ct_stage *stage, struct ct_network_part *part,
-                  uint64_t *ahead) {
-  const struct ct_codes *codes = &stage->codes;
-  struct ct_cycles_core core = core_of(n);
-  struct ct_cycles all = {0}, one;
-  struct ct_job job = {0};
-  struct ct_regions at = ct_network_own(n);
-  at.arena = n->shared->spare;
-  core.ahead = *ahead;
-  ct_network_arguments(n, &at, 0, &job);
-  for (size_t i = 0; i < codes->count * ct_compiled_passes(stage); ++i) {
-    const struct ct_code *code = &codes->job[i % codes->count];
-    struct ct_job pass = job;
-    ct_compiled_pass(&n->compiled, stage, (uint32_t)(i / codes->count), pass.args);
-    core.next = next_of(n, stage, i);
-    const int err = ct_cycles(&core, code->cmd, code->count, pass.args, &one);
-    if (err == CT_ERR_MEMORY) return no_memory(n->dev);
-    if (err) return CT_OK; /* too long to be followed: not known */
-    all.total += one.total;
-    for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
-      all.busy[u] += one.busy[u];
-    core.ahead = *ahead = one.tail;
-  }
-  part->expected = all.total;
-  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
-    if (all.busy[u] > part->busy) part->busy = all.busy[u];
-  part->bound = codes->count ? ct_cycles_by_name(ct_cycles_bound(&all)) : "";
-  return CT_OK;
-}
-
-/* What training can cost a stage's jobs. */
-static int bound_beside(ct_network *n, const struct ct_stage *stage, struct ct_network_part *part) {
-  const struct ct_codes *codes = &stage->codes;
-  struct ct_chain_core core;
-  uint64_t all = 0;
-  const int err = ct_sharing(n->dev, 1, &core);
-  for (size_t i = 0; i < codes->count && !err; ++i) {
-    const uint64_t one = ct_chain_job(&core, &codes->job[i]);
-    if (!one) return CT_OK; /* too long to be followed: not known */
-    all += one;
-  }
-  if (!err) part->beside = all * ct_compiled_passes(stage);
-  return err;
-}
-
 static int load_stage(ct_network *n, size_t i, uint64_t *ahead) {
-  const struct ct_stage *stage = &n->shared->compiled.stage[i];
   struct ct_codes *codes = &n->shared->compiled.stage[i].codes;
   struct ct_network_part *part = &n->part[i];
   int err = CT_OK;
@@ -200,8 +140,7 @@ static int load_stage(ct_network *n, size_t i, uint64_t *ahead) {
   part->expected = part->beside = CT_NO_CYCLE;
   for (size_t k = 0; k < codes->count; ++k)
     part->commands += codes->job[k].count;
-  if (n->shared->expected) err = expect(n, stage, part, ahead);
-  if (n->shared->expected && !err) err = bound_beside(n, stage, part);
+  if (n->shared->expected) err = ct_expect_stage(n, i, ahead);
   if (!err) err = ct_programs_load(n->dev, codes, &n->shared->programs[i]);
   if (!err) *codes = (struct ct_codes){0};
   part->programs = n->shared->programs[i];
@@ -211,10 +150,10 @@ static int load_stage(ct_network *n, size_t i, uint64_t *ahead) {
 static int load(ct_network *n) {
   const size_t stages = n->compiled.stages;
   uint64_t ahead = 0;
-  int err = CT_OK;
   n->part = calloc(stages + 1, sizeof *n->part);
   n->shared->programs = calloc(stages + 1, sizeof *n->shared->programs);
   if (!n->part || !n->shared->programs) return no_memory(n->dev);
+  int err = ct_expect_keep(n);
   for (size_t i = 0; i < stages && !err; ++i)
     err = load_stage(n, i, &ahead);
   if (!err && n->members > 1)
@@ -268,6 +207,7 @@ static void leave_programs(struct ct_shared *shared) {
     ct_programs_free(&shared->programs[i]);
   for (unsigned i = 0; i < 2; ++i)
     ct_fusion_free(&shared->group[i], shared->compiled.stages);
+  ct_expect_free(shared);
   free(shared->programs);
   ct_compiled_free(&shared->compiled);
   ct_graph_free(shared->graph);
@@ -439,8 +379,12 @@ void ct_network_release(ct_network *n) {
   n->shared = NULL;
   free(n->member);
   free(n->bound);
+  free(n->groups);
+  free(n->stored);
   n->member = NULL;
   n->bound = NULL;
+  n->groups = NULL;
+  n->stored = NULL;
   if (n->guest)
     ct_handle_burn(&n->handle);
   else
@@ -675,6 +619,7 @@ int ct_network_stage(ct_network *n, size_t index, struct ct_network_stage *stage
   if (index >= n->compiled.stages)
     return ct_fail(n->dev, CT_ERR_NOT_FOUND, "the network has %zu stages, there is no stage %zu",
                    n->compiled.stages, index);
+  ct_expect_again(n);
   const struct ct_stage *s = &n->compiled.stage[index];
   const struct ct_network_part *p = &n->part[index];
   const struct ct_fusion *group = &n->shared->group[n->common];
@@ -685,8 +630,6 @@ int ct_network_stage(ct_network *n, size_t index, struct ct_network_stage *stage
                                      .runs = s->runs,
                                      .jobs = (uint32_t)ct_network_stage_jobs(n, index),
                                      .macs = s->macs,
-                                     .read = s->read,
-                                     .written = s->written,
                                      .rows = p->rows,
                                      .cycles = p->cycles,
                                      .commands = p->commands,
@@ -695,5 +638,6 @@ int ct_network_stage(ct_network *n, size_t index, struct ct_network_stage *stage
                                      .beside = p->beside,
                                      .bound = p->bound ? p->bound : "",
                                      .round = group->stage ? group->stage[index].how.round : 0};
+  ct_kept_bytes(n, s, &stage->read, &stage->written);
   return CT_OK;
 }

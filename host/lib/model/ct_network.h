@@ -13,6 +13,7 @@
  *   ct_network_rank.c     networks side by side, which run in the same jobs
  *   ct_network_crowd.c    jobs of several members, of either kind
  *   ct_network_kept.c     what is kept compressed: pages, bounds
+ *   ct_network_expect.c   what stages should take
  *
  * Networks that have the same programs (struct ct_network_options.like) share them: what is
  * compiled is there once, and so is an arena for each queue, whose runs go one after the other. A
@@ -87,6 +88,7 @@ struct ct_shared {
   uint64_t ranks[CT_QUEUES];    /* arenas of so many members as run at once, of networks side by
                                    side; 0: none */
   bool expected;                /* what stages should take is known */
+  struct ct_codes *codes;       /* by stage, where it is made again; NULL */
   uint64_t spare;               /* an arena that no queue has yet; 0: none */
   uint64_t arena[CT_QUEUES];    /* runs of a queue go one after the other */
   uint64_t pages;               /* for what is kept compressed, as allocated; 0: none */
@@ -120,6 +122,9 @@ struct ct_network {
   bool bare;                        /* it has no inputs and outputs of its own: frames alone */
   enum ct_model_job guest;          /* it has no memory at all: see ct_network_make_guest() */
   uint8_t *bound;                   /* of what is kept compressed, for the next run */
+  struct ct_cycles_groups *groups;  /* of each, how long they are; NULL: nothing is kept so */
+  uint64_t *stored;                 /* units that it takes, index and all */
+  uint64_t measured;                /* steps after which these were looked at */
   double kept_error;                /* struct ct_network_options.error, .refresh */
   uint32_t refresh;
   int look_error;          /* of the look at its last run, which has not been told yet */
@@ -420,6 +425,12 @@ bool ct_kept_looks(const ct_network *n, uint64_t step);
 /* What a run that looked has seen becomes the bounds of the next, if one has looked. After an error
  * it is looked at again when the next begins. */
 int ct_kept_look(ct_network *n);
+/* How long groups are becomes what it was in the last run, if that has ended, and nobody has asked
+ * since: then true. */
+bool ct_kept_measured(ct_network *n);
+/* Bytes of what a stage reads and writes, by that. */
+void ct_kept_bytes(const ct_network *n, const struct ct_stage *stage, uint64_t *read,
+                   uint64_t *written);
 /* Bounds are those of all runs that have ended, of a network of which none is under way. An error
  * as when it runs. */
 int ct_kept_settle(ct_network *n);
@@ -429,6 +440,18 @@ void ct_kept_hear(ct_network *n);
 void ct_kept_anew(ct_network *n);
 /* The bound of what a stage stores, as its jobs get it. */
 void ct_kept_arguments(const ct_network *n, const struct ct_stage *stage, struct ct_job *job);
+
+/* ---- ct_network_expect.c ---- */
+
+/* This device, when it does nothing else. */
+struct ct_cycles_core ct_network_core(const ct_network *n);
+/* What a stage should take, as long as the stages from it on have their programs; how long the
+ * device has been busy with the one before goes in and out. */
+int ct_expect_stage(ct_network *n, size_t stage, uint64_t *ahead);
+/* Keeps the programs, if that changes with what runs leave behind; made again then. */
+int ct_expect_keep(ct_network *n);
+void ct_expect_again(ct_network *n);
+void ct_expect_free(struct ct_shared *shared);
 
 /* ---- ct_network_frame.c ---- */
 

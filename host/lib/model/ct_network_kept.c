@@ -48,16 +48,44 @@ static uint32_t usual_bits(const ct_network *n) {
   return bits < LOSSLESS ? bits : CT_KEPT_BITS;
 }
 
-/* Pages of whole numbers in groups of the largest size that they can have. */
-static uint64_t whole_pages(const struct ct_kept *k) {
-  enum { GROUP_BITS = 18, TILE_BITS = 34, UNIT_BITS = 128, PAGE_UNITS = CT_PAGE_BYTES / CT_UNIT };
+enum { UNIT_BITS = 128 };
+
+static uint64_t index_at(const ct_network *n, const struct ct_kept *k) {
+  return ct_network_own(n).lasting + (uint64_t)k->index.at * CT_UNIT;
+}
+
+/* Units of a group of whole numbers of the largest size that they can have. */
+static uint32_t whole_units(const struct ct_kept *k) {
+  enum { GROUP_BITS = 18, TILE_BITS = 34 };
   unsigned size = 0;
   while (k->whole >> size)
     ++size;
-  const uint32_t tile = TILE_BITS + size * CT_TILE * CT_TILE,
-                 units = (GROUP_BITS + CT_ACT_TILES * tile + UNIT_BITS - 1) / UNIT_BITS,
+  const uint32_t tile = TILE_BITS + size * CT_TILE * CT_TILE;
+  return (GROUP_BITS + CT_ACT_TILES * tile + UNIT_BITS - 1) / UNIT_BITS;
+}
+
+static uint64_t whole_pages(const struct ct_kept *k) {
+  enum { PAGE_UNITS = CT_PAGE_BYTES / CT_UNIT };
+  const uint32_t each = PAGE_UNITS / whole_units(k),
                  groups = ct_pack_units(k->rows, k->cols) * CT_ACT_ENTRIES;
-  return (groups + PAGE_UNITS / units - 1) / (PAGE_UNITS / units);
+  return (groups + each - 1) / each;
+}
+
+static uint32_t tiles_of(const struct ct_kept *k) {
+  return ct_tiles(k->rows) * ct_tiles(k->cols);
+}
+
+/* How long groups are taken to be before they are there: as long as there are pages for. */
+static void begin_groups(ct_network *n) {
+  enum { NUMBERS = CT_ACT_TILES * CT_TILE * CT_TILE };
+  const uint32_t units = ct_min_u32(n->shared->page_bits * NUMBERS / UNIT_BITS, CT_ACT_UNITS);
+  for (size_t i = 0; i < n->compiled.kepts; ++i) {
+    const struct ct_kept *k = &n->compiled.kept[i];
+    n->groups[i] = (struct ct_cycles_groups){.index = ct_units_of(index_at(n, k)),
+                                             .count = ct_pack_units(k->rows, k->cols),
+                                             .units = k->whole ? whole_units(k) : units};
+    n->stored[i] = n->groups[i].count + (uint64_t)n->groups[i].units * tiles_of(k) / CT_ACT_TILES;
+  }
 }
 
 /* For so many bits a number, and one more for each tensor, since pages have several. A page is left
@@ -134,10 +162,15 @@ static void begin_bounds(ct_network *n) {
 int ct_kept_open(ct_network *n) {
   if (!keeps(n)) return CT_OK;
   n->bound = calloc(n->compiled.kepts, sizeof *n->bound);
-  if (!n->bound) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for the network");
+  n->groups = calloc(n->compiled.kepts, sizeof *n->groups);
+  n->stored = calloc(n->compiled.kepts, sizeof *n->stored);
+  if (!n->bound || !n->groups || !n->stored)
+    return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for the network");
   const int err = n->shared->pages ? CT_OK : open_pages(n);
-  if (!err) begin_bounds(n);
-  return err;
+  if (err) return err;
+  begin_bounds(n);
+  begin_groups(n);
+  return CT_OK;
 }
 
 void ct_kept_leave(ct_device *dev, struct ct_shared *s) {
@@ -213,10 +246,6 @@ static int count_groups(ct_network *n, struct seen *s, const struct ct_kept *k) 
     left -= tiles;
   }
   return err;
-}
-
-static uint64_t index_at(const ct_network *n, const struct ct_kept *k) {
-  return ct_network_own(n).lasting + (uint64_t)k->index.at * CT_UNIT;
 }
 
 /* Columns by the variance that they are divided by. */
@@ -446,6 +475,28 @@ static int count_units(ct_network *n, const struct ct_kept *k, uint64_t *units) 
     *units += ct_act_entry_units(ct_act_entry_at(bytes, i));
   free(bytes);
   return err;
+}
+
+void ct_kept_bytes(const ct_network *n, const struct ct_stage *stage, uint64_t *read,
+                   uint64_t *written) {
+  *read = stage->read;
+  *written = stage->written;
+  for (unsigned i = 0; i < stage->loads; ++i)
+    *read += n->stored[stage->load[i]] * CT_UNIT;
+  for (unsigned i = 0; i < stage->stores; ++i)
+    *written += n->stored[stage->store[i].kept] * CT_UNIT;
+}
+
+bool ct_kept_measured(ct_network *n) {
+  if (!keeps(n) || !n->live->steps || n->measured == n->live->steps || n->frame_runs) return false;
+  for (size_t i = 0; i < n->compiled.kepts; ++i) {
+    const struct ct_kept *k = &n->compiled.kept[i];
+    if (count_units(n, k, &n->stored[i])) return false;
+    const uint64_t units = CT_ACT_TILES * (n->stored[i] - n->groups[i].count) + tiles_of(k) / 2;
+    n->groups[i].units = (uint32_t)(units / tiles_of(k) < 2 ? 2 : units / tiles_of(k));
+  }
+  n->measured = n->live->steps;
+  return true;
 }
 
 int ct_network_kept(ct_network *n, size_t index, struct ct_network_kept *kept) {

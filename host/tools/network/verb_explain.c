@@ -265,7 +265,7 @@ static json_t *tell(const struct study *s, FILE *to) {
     const struct ct_network_stage g = stage_at(s, i);
     struct cost c = {.known = true, .estimated = true, .bounded = true};
     add(&c, &g);
-    if (!g.once) add(&total, &g);
+    if (!g.once && g.expected != 0) add(&total, &g); /* 0: it is part of no run */
     fprintf(to, "%-*s %-21.21s %-9s", width, g.node, g.op, pass_of(&g));
     print_cost(to, s, &c);
     fprintf(to, " %s\n", g.bound);
