@@ -308,14 +308,6 @@ static void test_other_tensors(void **state) {
   net = small_resnet8(dev, &(struct ct_network_options){.like = other, .error = 0.1, .refresh = 4});
   assert_memory_equal(net->bound, other->bound, net->compiled.kepts); /* anew */
   ct_network_free(net);
-  /* Pages for more bits it has not: it would run out of them, and take the other one along. */
-  struct ct_network_options more = in_file;
-  more.like = other;
-  assert_int_equal(ct_network_load(dev, path, &more, &net), CT_OK);
-  assert_int_equal(info_of(net).together, 2);
-  ct_network_free(net);
-  ++more.bits;
-  assert_int_equal(ct_network_load(dev, path, &more, &net), CT_ERR_BUSY);
   ct_network_free(other);
   free(data);
   ct_close(dev);

@@ -224,17 +224,10 @@ static int load(ct_network *n) {
 
 /* ---- Networks of the same programs --------------------------------------------------------- */
 
-/* Networks with the same programs have the same pages. Too few for one of them would end its jobs,
- * and those of the others behind them. */
-static bool has_pages_for(const ct_network *like, const struct ct_network_options *o) {
-  return !like->compiled.kepts || o->bits <= like->shared->page_bits;
-}
-
-static bool may_share(const ct_network *n, const ct_network *like,
-                      const struct ct_network_options *o) {
+static bool may_share(const ct_network *n, const ct_network *like, bool expected) {
   return like && like->members == 1 && n->members == 1 && like->narrow == n->narrow &&
          like->kernels == n->kernels && like->masks == n->masks &&
-         (!o->expect || like->shared->expected) && has_pages_for(like, o) &&
+         (!expected || like->shared->expected) &&
          ct_compiled_suits(&like->shared->compiled, like->shared->graph, n->graph);
 }
 
@@ -311,7 +304,7 @@ static int build(ct_network *n, const ct_graph *graph, const struct ct_network_o
   n->member = calloc(n->members, sizeof *n->member);
   const ct_network *like = o ? o->like : NULL;
   int err = n->member ? copy_graph(n, graph) : no_memory(n->dev);
-  const bool shares = !err && may_share(n, like, o);
+  const bool shares = !err && may_share(n, like, o && o->expect);
   if (!err) err = shares ? share(n, like) : begin_shared(n, o);
   if (!err) err = check_common(n);
   if (!err && o && o->weights_of) err = ct_network_join(n, o->weights_of);
