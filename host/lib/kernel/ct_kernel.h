@@ -76,8 +76,8 @@ static inline uint64_t ct_mat_units(uint32_t rows, uint32_t cols, enum ct_keep k
 /*
  * Who reads groups: index units have sixteen tiles side by side in each plane. LD changes between
  * groups and all else only when the one is through, so it brings two units at once, or one where
- * that would be more than a quarter of all; and the next ones while these are worked on, so there
- * is room for twice as many.
+ * there are four at most; and the next ones while these are worked on, so there is room for twice
+ * as many.
  */
 enum { CT_GROUPS_TILES = 16 };
 static inline bool ct_reads_groups(uint32_t rows) {

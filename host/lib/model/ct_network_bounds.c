@@ -83,14 +83,15 @@ static bool parse(const uint8_t *p, size_t size, struct ct_bounds *b) {
   memcpy(&b->error, &error, sizeof b->error);
   b->refresh = (uint32_t)ct_file_get(p + 8, 4);
   b->bits = (uint32_t)ct_file_get(p + 12, 4);
-  b->masks = ct_file_get(p + 16, 4) & MASKS;
+  const uint64_t flags = ct_file_get(p + 16, 4);
+  b->masks = flags & MASKS;
   b->count = (uint32_t)ct_file_get(p + 20, 4);
   b->list = p += HEAD;
   b->end = end;
   for (uint32_t i = 0; i < b->count; ++i)
     if (!next_entry(&p, end, &e)) return false;
   return p == end && b->error >= 0 && b->error <= 1 && b->refresh && b->count && b->bits &&
-         b->bits <= CT_KEPT_BITS;
+         b->bits <= CT_KEPT_BITS && !(flags & ~(uint64_t)MASKS);
 }
 
 int ct_bounds_parse(ct_device *dev, const char *path, const uint8_t *p, size_t size,
@@ -106,7 +107,8 @@ int ct_bounds_parse(ct_device *dev, const char *path, const uint8_t *p, size_t s
 
 void ct_bounds_fill_in(struct ct_network_options *how, const struct ct_bounds *b) {
   if (!b->there) return;
-  if (!(how->error > 0)) how->error = b->error;
+  /* (What is less than 0 or no number is not nothing: it is refused, as without a file.) */
+  if (how->error >= 0 && how->error <= 0) how->error = b->error;
   if (!how->refresh) how->refresh = b->refresh;
   if (!how->bits) how->bits = b->bits;
   how->masks = how->masks || b->masks;

@@ -531,6 +531,7 @@ int ct_network_keep_within(ct_network *n, size_t index, uint32_t bound) {
     return ct_fail(n->dev, CT_ERR_ARG,
                    "what is kept of %s is a mask or another whole number, which is kept exactly",
                    n->compiled.kept[index].tensor);
+  ct_kept_hear(n); /* what runs so far have seen would take its place */
   if (!exact) n->bound[index] = (uint8_t)bound;
   return CT_OK;
 }
