@@ -1093,6 +1093,22 @@ static void test_pages_of_another(void **state) {
   ct_close(dev);
 }
 
+/* Where nothing may be lost the pages of a network that loses something are too few: they would be
+ * full for both. */
+static void test_too_few_pages_of_another(void **state) {
+  (void)state;
+  ct_device *dev;
+  ct_network *other;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  const struct ct_network_options few = {.error = 0.1, .bits = 5};
+  ct_network *net = small_resnet8(dev, &few);
+  const struct ct_network_options like = {.like = net};
+  assert_int_equal(ct_network_create(dev, ct_network_graph(net), &like, &other), CT_ERR_ARG);
+  assert_non_null(strstr(ct_last_error(dev), "nothing lost, which may take 12 bits"));
+  ct_network_free(net);
+  ct_close(dev);
+}
+
 /* A step whose gradients are all 0 says nothing about bounds: with few pages the next still has
  * room. */
 static void test_bad_step(void **state) {
@@ -1221,6 +1237,7 @@ int main(void) {
                                      cmocka_unit_test(test_bounds),
                                      cmocka_unit_test(test_usual_pages),
                                      cmocka_unit_test(test_pages_of_another),
+                                     cmocka_unit_test(test_too_few_pages_of_another),
                                      cmocka_unit_test(test_bad_step),
                                      cmocka_unit_test(test_look_fails),
                                      cmocka_unit_test(test_lost_pages),

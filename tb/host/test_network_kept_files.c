@@ -266,6 +266,31 @@ static void test_other_settings(void **state) {
 }
 
 /* A chunk for other tensors, for fewer, and none, as in files of older releases. */
+/* A file of a network with pages for all bits, saved before its first step, in a network with few:
+ * it begins as one that had few from the start, and has room. */
+static void test_fewer_pages(void **state) {
+  (void)state;
+  ct_device *dev;
+  ct_network *net, *fresh;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  net = small_resnet8(dev, &(struct ct_network_options){.error = 0.1, .bits = 12});
+  ready(net);
+  assert_int_equal(net->bound[0], 0);
+  assert_int_equal(ct_network_save(net, path), CT_OK);
+  ct_network_free(net);
+  fresh = small_resnet8(dev, &(struct ct_network_options){.error = 0.1, .bits = 4});
+  uint8_t begin[64];
+  const size_t kepts = fresh->compiled.kepts;
+  assert_true(kepts <= sizeof begin);
+  memcpy(begin, fresh->bound, kepts);
+  ct_network_free(fresh);
+  assert_int_equal(ct_network_load(dev, path, &(struct ct_network_options){.bits = 4}, &net),
+                   CT_OK);
+  assert_memory_equal(net->bound, begin, kepts);
+  ct_network_free(net);
+  ct_close(dev);
+}
+
 static void test_other_tensors(void **state) {
   (void)state;
   enum { HEAD = 12 + 24, NAME = HEAD + 16, FLAGS = 12 + 16, COUNT = 12 + 20 };
@@ -318,7 +343,7 @@ int main(void) {
       cmocka_unit_test(test_a_file_goes_on),        cmocka_unit_test(test_a_file_has_the_last_look),
       cmocka_unit_test(test_writing_behind_a_look), cmocka_unit_test(test_a_file_is_restored),
       cmocka_unit_test(test_a_bound_behind_a_look), cmocka_unit_test(test_other_settings),
-      cmocka_unit_test(test_other_tensors),
+      cmocka_unit_test(test_fewer_pages),           cmocka_unit_test(test_other_tensors),
   };
   snprintf(path, sizeof path, "/tmp/ct-kept-%ld.ctm", (long)getpid());
   const int failed = cmocka_run_group_tests_name("files of kept activations", tests, NULL, NULL);

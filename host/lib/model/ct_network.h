@@ -94,6 +94,7 @@ struct ct_shared {
   uint64_t pages;               /* for what is kept compressed, as allocated; 0: none */
   uint32_t page_count;
   uint32_t page_bits;   /* of a number, for which there are pages; 0: as usual, not known yet */
+  bool nothing_lost;    /* so it was asked by the network that made them */
   uint64_t ends;        /* jobs of the training queue, those of all runs that use them */
   bool leaky;           /* a run has failed: there may be groups that no index knows */
   ct_network *looking;  /* whose run, the last one submitted, looks at gradients; or NULL */

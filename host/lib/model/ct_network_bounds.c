@@ -174,6 +174,8 @@ void ct_bounds_take(ct_network *n, const struct ct_bounds *b) {
   if (!keeps(n)) return;
   ct_kept_anew(n);
   n->continued = b->there;
+  /* With fewer pages than the file's network had, what they have room for is the least. */
+  const bool fewer = n->shared->page_bits < b->bits;
   for (size_t i = 0; b->there && i < n->compiled.kepts && next_entry(&p, b->end, &e); ++i)
-    if (!e.exact) n->bound[i] = (uint8_t)e.bound;
+    if (!e.exact && (!fewer || e.bound > n->bound[i])) n->bound[i] = (uint8_t)e.bound;
 }

@@ -129,6 +129,7 @@ static int open_pages(ct_network *n) {
   struct ct_shared *s = n->shared;
   uint64_t pages;
   if (!s->page_bits) s->page_bits = usual_bits(n);
+  s->nothing_lost = !(n->kept_error > 0);
   int err = check_pages(n, &pages);
   /* Jobs of a network that is gone may have been left under way. */
   if (!err) err = ct_wait_completed(n->dev, CT_TRAINING, n->dev->pages_until, n->dev->timeout_ms);
@@ -159,6 +160,18 @@ static void begin_bounds(ct_network *n) {
   }
 }
 
+/* What may lose nothing in the pages of a network that may: they would be full some day, and fail
+ * what runs together with it, too. */
+static int check_shared(ct_network *n) {
+  const uint32_t bits = n->shared->page_bits;
+  if (n->kept_error > 0 || n->shared->nothing_lost || bits >= usual_bits(n)) return CT_OK;
+  return ct_fail(n->dev, CT_ERR_ARG,
+                 "the network keeps activations compressed with nothing lost, which may take %u "
+                 "bits a number; the one whose pages it shares has pages for %u: give it an error, "
+                 "or make that one with %u bits",
+                 (unsigned)usual_bits(n), (unsigned)bits, (unsigned)usual_bits(n));
+}
+
 int ct_kept_open(ct_network *n) {
   if (!keeps(n)) return CT_OK;
   n->bound = calloc(n->compiled.kepts, sizeof *n->bound);
@@ -166,7 +179,7 @@ int ct_kept_open(ct_network *n) {
   n->stored = calloc(n->compiled.kepts, sizeof *n->stored);
   if (!n->bound || !n->groups || !n->stored)
     return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for the network");
-  const int err = n->shared->pages ? CT_OK : open_pages(n);
+  const int err = n->shared->pages ? check_shared(n) : open_pages(n);
   if (err) return err;
   begin_bounds(n);
   begin_groups(n);
