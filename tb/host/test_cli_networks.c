@@ -498,6 +498,7 @@ static void kept_compressed_otherwise(void **state) {
   snprintf(resume, sizeof resume,
            "train --data fashion-mnist --samples 32 --epochs 2 --resume %s --json -", path);
   free(cli_expect(1, "leave --lr", cli_line("%s --keep hbfp8" EMU, resume)));
+  free(cli_expect(1, "leave --lr", cli_line("%s --keep fp32" EMU, resume)));
   free(cli_expect(1, "with an error of 0.1, not 0;",
                   cli_line("%s --keep compressed:0" EMU, resume)));
   free(cli_expect(1,

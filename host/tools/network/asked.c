@@ -50,12 +50,13 @@ static bool take_error(const char *arg, struct asked_keep *keep) {
 }
 
 struct asked_keep asked_take_keep(const char *arg, const struct argp_state *state) {
-  struct asked_keep keep = {.format = CT_FORMAT_COMPRESSED};
+  struct asked_keep keep = {.given = true, .format = CT_FORMAT_COMPRESSED};
   const char *compressed = formats[CT_FORMAT_COMPRESSED];
   const size_t length = strlen(compressed);
   if (!strncmp(arg, compressed, length) && take_error(arg + length, &keep)) return keep;
   for (size_t f = 0; f < sizeof formats / sizeof *formats; ++f)
-    if (!strcmp(arg, formats[f])) return (struct asked_keep){.format = (enum ct_format)f};
+    if (!strcmp(arg, formats[f]))
+      return (struct asked_keep){.given = true, .format = (enum ct_format)f};
   argp_error(state,
              "--keep: fp32, hbfp8, hbfp6, hbfp4, recompute or compressed:ERROR:BITS:mask (0..1, "
              "1..%d), not %s",

@@ -27,6 +27,7 @@ void asked_close(struct asked *a);
 /* A network by name: for so many rows, with steps if `how` says how, activations and gradients kept
  * in a format. Checked; free it either way. */
 struct asked_keep {
+  bool given;
   enum ct_format format;
   double error; /* compressed: struct ct_network_options.error, .bits, .masks */
   uint32_t bits;

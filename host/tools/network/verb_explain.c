@@ -55,7 +55,7 @@ static int load(struct study *s) {
   const struct ct_network_options options = {.expect = true};
   struct ct_network_info info;
   const struct options *o = s->o;
-  if (o->batch || o->train || o->keep.format || o->memory)
+  if (o->batch || o->train || o->keep.given || o->memory)
     return cli_fail(
         "%s has its own batch and steps; leave --batch, --train, --keep and --memory out",
         o->model);

@@ -110,7 +110,7 @@ static int check_file(struct learner *l) {
   const struct learn *how = l->learn;
   struct ct_network_info info;
   if (how->lr >= 0 || how->momentum >= 0 || how->weight_decay >= 0 || how->accumulate ||
-      (how->keep.format && how->keep.format != CT_FORMAT_COMPRESSED) || how->memory)
+      (how->keep.given && how->keep.format != CT_FORMAT_COMPRESSED) || how->memory)
     return cli_fail(
         "%s says itself how it is trained; leave --lr, --momentum, --weight-decay, --accumulate, "
         "--keep and --memory out",
