@@ -63,7 +63,8 @@ unit_bench   = $(call dut,$(2),$(2),$(3),$(4))$(call bench,$(1),$(strip $(2)))
 ALL_PASSES   := tb/host/all_passes.c
 ALL_PASSES_L := -Wl,--wrap=ct_lower_start
 -include $(ALL_PASSES:%.c=$(BUILD)/tb/obj/%.d) $(ALL_PASSES:%.c=$(BUILD)/san/obj/%.d)
-SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+# (Line numbers are all of the debugger's that a report wants; compilers take a fifth less time so.)
+SANITIZE  := -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 host_test = $(eval $(call host_test_rules,$(strip $(1)),$(2),$(3)))
 define host_test_rules
 HOST_TESTS += $(BUILD)/tb/$(1) $(BUILD)/tb/$(1).san
@@ -79,7 +80,7 @@ $(BUILD)/tb/$(1).san: $(2:%.c=$(BUILD)/san/obj/%.o) $(ALL_PASSES:%.c=$(BUILD)/sa
 endef
 
 # A third time with the thread sanitizer: $(call thread_test,TEST,SOURCES,LIBS), of a test that host_test has declared.
-THREAD_SANITIZE := -fsanitize=thread -fno-omit-frame-pointer
+THREAD_SANITIZE := -O1 -g1 -fsanitize=thread -fno-omit-frame-pointer
 thread_test = $(eval $(call thread_test_rules,$(strip $(1)),$(2),$(3)))
 define thread_test_rules
 HOST_TESTS += $(BUILD)/tb/$(1).tsan
