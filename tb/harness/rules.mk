@@ -58,11 +58,12 @@ bench        = $(eval $(call bench_rules,$(strip $(1)),tb/unit/$(strip $(1)).c,$
 system_bench = $(eval $(call bench_rules,$(strip $(1)),tb/system/$(strip $(1)).c,$(2),$(3),$(4)))$(eval SYSTEM_TESTS += $(BUILD)/tb/$(strip $(1)))
 unit_bench   = $(call dut,$(2),$(2),$(3),$(4))$(call bench,$(1),$(strip $(2)))
 
-# The same sources twice: as they are, and with the address and undefined-behaviour sanitizers (with the library's sources too).
 # Programs are looked at more closely than in the library (tb/host/all_passes.c).
 ALL_PASSES   := tb/host/all_passes.c
 ALL_PASSES_L := -Wl,--wrap=ct_lower_start
 -include $(ALL_PASSES:%.c=$(BUILD)/tb/obj/%.d) $(ALL_PASSES:%.c=$(BUILD)/san/obj/%.d)
+
+# The same sources twice: as they are, and with the address and undefined-behaviour sanitizers (with the library's sources too).
 # (Line numbers are all of the debugger's that a report wants; compilers take a fifth less time so.)
 SANITIZE  := -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 host_test = $(eval $(call host_test_rules,$(strip $(1)),$(2),$(3)))

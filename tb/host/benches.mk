@@ -213,9 +213,9 @@ $(call host_test,test_graph_file,tb/host/test_graph_file.c tb/host/graph_bed.c)
 
 # Graphs on the device, beside the reference.
 $(call host_test,test_network,tb/host/test_network.c tb/host/network_bed.c tb/host/graph_bed.c)
-$(call host_test,test_network_kept,tb/host/test_network_kept.c tb/host/network_bed.c tb/host/graph_bed.c)
+$(call host_test,test_network_kept,tb/host/test_network_kept.c tb/host/kept_bed.c tb/host/network_bed.c tb/host/graph_bed.c)
 $(BUILD)/tb/test_network_kept $(BUILD)/tb/test_network_kept.san: | $(BUILD)/lib/coltrain/sim.so
-$(call host_test,test_network_kept_files,tb/host/test_network_kept_files.c tb/host/network_bed.c tb/host/graph_bed.c)
+$(call host_test,test_network_kept_files,tb/host/test_network_kept_files.c tb/host/kept_bed.c tb/host/network_bed.c tb/host/graph_bed.c)
 $(call host_test,test_accumulate,tb/host/test_accumulate.c tb/host/network_bed.c tb/host/graph_bed.c)
 $(BUILD)/tb/test_accumulate $(BUILD)/tb/test_accumulate.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_network_differences,tb/host/test_network_differences.c tb/host/network_bed.c tb/host/graph_bed.c,-lm)

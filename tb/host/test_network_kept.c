@@ -11,6 +11,7 @@
 #include "ct_act.h"
 #include "ct_graph_impl.h"
 #include "ct_network.h"
+#include "kept_bed.h"
 #include "network_bed.h"
 
 /* All maps of a checked graph. */
@@ -892,24 +893,6 @@ static void test_little_scratchpad(void **state) {
 
 /* ---- Of one network ---- */
 
-static ct_graph *resnet8(uint32_t batch, enum ct_format format) {
-  static const struct ct_optimise how = {.schedule = {.rate = 0.01}, .momentum = 0.9};
-  ct_graph *g;
-  assert_int_equal(ct_graph_create(&g), CT_OK);
-  assert_int_equal(ct_graph_builtin(g, "resnet8", batch, true), CT_OK);
-  assert_int_equal(ct_graph_optimise(g, ct_graph_find(g, "loss"), &how), CT_OK);
-  assert_true(ct_graph_keep(g, CT_ROLE_ACTIVATION, format) > 10);
-  assert_true(ct_graph_keep(g, CT_ROLE_GRADIENT, CT_FORMAT_HBFP8) > 10);
-  assert_int_equal(ct_graph_check(g), CT_OK);
-  return g;
-}
-
-static struct ct_network_info info_of(ct_network *net) {
-  struct ct_network_info info;
-  assert_int_equal(ct_network_info(net, &info), CT_OK);
-  return info;
-}
-
 static void test_needs_less(void **state) {
   (void)state;
   static const enum ct_format formats[] = {CT_FORMAT_HBFP8, CT_FORMAT_RECOMPUTE,
@@ -920,10 +903,10 @@ static void test_needs_less(void **state) {
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
   for (size_t i = 0; i < 3; ++i) {
     ct_network *net;
-    ct_graph *g = resnet8(4, formats[i]);
+    ct_graph *g = kept_resnet8(4, formats[i]);
     if (ct_network_create(dev, g, &options, &net)) fail_msg("%s", ct_last_error(dev));
-    bytes[i] = info_of(net).run_bytes;
-    pages = info_of(net).pages;
+    bytes[i] = kept_info(net).run_bytes;
+    pages = kept_info(net).pages;
     ct_network_free(net);
     ct_graph_free(g);
   }
@@ -937,16 +920,6 @@ static void test_needs_less(void **state) {
   ct_close(dev);
 }
 
-static void fill(ct_network *net, ct_graph *g) {
-  float x[32 * 32 * 3], y[10] = {0};
-  ct_rng rng = ct_rng_make(8);
-  for (size_t i = 0; i < sizeof x / sizeof *x; ++i)
-    x[i] = (float)ct_rng_below(&rng, 256) / 256 - 0.5f;
-  y[3] = 1;
-  assert_int_equal(ct_network_write(net, ct_graph_find(g, "x"), x, sizeof x / sizeof *x), CT_OK);
-  assert_int_equal(ct_network_write(net, ct_graph_find(g, "y"), y, 10), CT_OK);
-}
-
 /* Without room a run ends in an error that says so; the next begins with all pages. Another network
  * finds them taken, until the first is gone. */
 static void test_pages(void **state) {
@@ -954,13 +927,13 @@ static void test_pages(void **state) {
   struct ct_network_kept kept;
   ct_device *dev;
   ct_network *net, *other;
-  ct_graph *g = resnet8(1, CT_FORMAT_COMPRESSED);
+  ct_graph *g = kept_resnet8(1, CT_FORMAT_COMPRESSED);
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
   const struct ct_network_options few = {.bits = 1};
   assert_int_equal(ct_network_create(dev, g, &few, &net), CT_OK);
-  const uint64_t pages = info_of(net).pages;
+  const uint64_t pages = kept_info(net).pages;
   assert_int_equal(ct_network_draw(net, 1), CT_OK);
-  fill(net, g);
+  kept_fill(net);
   for (unsigned i = 0; i < 2; ++i) {
     assert_int_equal(ct_network_run(net, CT_TRAINING, 0), CT_ERR_JOB);
     assert_non_null(strstr(ct_last_error(dev), "COMP"));
@@ -976,11 +949,11 @@ static void test_pages(void **state) {
   ct_network_free(other);
   assert_int_equal(ct_network_create(dev, g, NULL, &net), CT_OK);
   assert_int_equal(ct_network_draw(net, 1), CT_OK);
-  fill(net, g);
+  kept_fill(net);
   for (unsigned i = 0; i < 3; ++i)
     assert_int_equal(ct_network_run(net, CT_TRAINING, i), CT_OK);
   assert_int_equal(ct_network_run(net, CT_INFERENCE, 0), CT_ERR_UNSUPPORTED);
-  const struct ct_network_info info = info_of(net);
+  const struct ct_network_info info = kept_info(net);
   assert_true(info.pages > 2 * pages && info.pages_most > pages && info.pages_most <= info.pages);
   /* The bound makes it smaller. */
   uint64_t bytes[2] = {0};
@@ -1006,12 +979,12 @@ static void test_pages(void **state) {
 static void steps_with(double error, bool submit, uint8_t *bound, uint64_t *bytes,
                        uint64_t *digest) {
   const struct ct_network_options how = {.error = error, .refresh = 4};
-  struct bed b = {.g = resnet8(1, CT_FORMAT_COMPRESSED)};
+  struct bed b = {.g = kept_resnet8(1, CT_FORMAT_COMPRESSED)};
   struct net_bed n = {.bed = &b};
   assert_int_equal(ct_open("emu:", &n.dev), CT_OK);
   assert_int_equal(ct_network_create(n.dev, b.g, &how, &n.net), CT_OK);
   assert_int_equal(ct_network_draw(n.net, 1), CT_OK);
-  fill(n.net, b.g);
+  kept_fill(n.net);
   for (unsigned i = 0; i < 4; ++i) {
     if (!submit) {
       assert_int_equal(ct_network_run(n.net, CT_TRAINING, i), CT_OK);
@@ -1062,30 +1035,17 @@ static void test_bounds(void **state) {
   assert_true(bytes[1] < bytes[0] && bytes[2] < bytes[1]);
 }
 
-static ct_network *small_resnet8(ct_device *dev, const struct ct_network_options *options) {
-  ct_network *net;
-  ct_graph *g = resnet8(1, CT_FORMAT_COMPRESSED);
-  if (ct_network_create(dev, g, options, &net)) fail_msg("%s", ct_last_error(dev));
-  ct_graph_free(g);
-  return net;
-}
-
-static void ready(ct_network *net) {
-  assert_int_equal(ct_network_draw(net, 1), CT_OK);
-  fill(net, ct_network_graph(net));
-}
-
 /* One that has the pages of another begins with the bounds for these. */
 static void test_pages_of_another(void **state) {
   (void)state;
   ct_device *dev;
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
   const struct ct_network_options few = {.error = 0.1, .bits = 5};
-  ct_network *net = small_resnet8(dev, &few);
+  ct_network *net = kept_network(dev, &few);
   const struct ct_network_options like = {.error = 0.1, .bits = 12, .like = net};
-  ct_network *other = small_resnet8(dev, &like);
+  ct_network *other = kept_network(dev, &like);
   assert_memory_equal(net->bound, other->bound, net->compiled.kepts);
-  ready(other);
+  kept_ready(other);
   for (unsigned i = 0; i < 2; ++i)
     assert_int_equal(ct_network_run(other, CT_TRAINING, i), CT_OK);
   ct_network_free(net);
@@ -1101,7 +1061,7 @@ static void test_too_few_pages_of_another(void **state) {
   ct_network *other;
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
   const struct ct_network_options few = {.error = 0.1, .bits = 5};
-  ct_network *net = small_resnet8(dev, &few);
+  ct_network *net = kept_network(dev, &few);
   const struct ct_network_options like = {.like = net};
   assert_int_equal(ct_network_create(dev, ct_network_graph(net), &like, &other), CT_ERR_ARG);
   assert_non_null(strstr(ct_last_error(dev), "nothing lost, which may take 12 bits"));
@@ -1116,11 +1076,11 @@ static void test_bad_step(void **state) {
   ct_device *dev;
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
   const struct ct_network_options few = {.error = 0.1, .bits = 5};
-  ct_network *net = small_resnet8(dev, &few);
-  fill(net, ct_network_graph(net));
+  ct_network *net = kept_network(dev, &few);
+  kept_fill(net);
   assert_int_equal(ct_network_run(net, CT_TRAINING, 0), CT_OK); /* weights are 0 */
   assert_int_equal(net->bound[0], 131);
-  ready(net);
+  kept_ready(net);
   for (unsigned i = 1; i < 3; ++i)
     assert_int_equal(ct_network_run(net, CT_TRAINING, i), CT_OK);
   ct_network_free(net);
@@ -1133,15 +1093,15 @@ static void test_look_fails(void **state) {
   ct_device *dev;
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
   const struct ct_network_options options = {.error = 0.1};
-  ct_network *net = small_resnet8(dev, &options);
+  ct_network *net = kept_network(dev, &options);
   const uint32_t pages = net->shared->page_count;
-  ready(net);
+  kept_ready(net);
   net->shared->page_count = 0;
   assert_int_equal(ct_network_run(net, CT_TRAINING, 0), CT_OK);
-  assert_int_equal(info_of(net).steps, 1);
+  assert_int_equal(kept_info(net).steps, 1);
   assert_int_equal(ct_network_run(net, CT_TRAINING, 1), CT_ERR_DEVICE);
   assert_non_null(strstr(ct_last_error(dev), "could not be read after an earlier step"));
-  assert_int_equal(info_of(net).steps, 1);
+  assert_int_equal(kept_info(net).steps, 1);
   net->shared->page_count = pages;
   assert_int_equal(ct_network_run(net, CT_TRAINING, 1), CT_OK);
   ct_network_free(net);
@@ -1156,12 +1116,12 @@ static void test_lost_pages(void **state) {
   ct_device *dev;
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
   const struct ct_network_options options = {.error = 0.1};
-  ct_network *net = small_resnet8(dev, &options);
+  ct_network *net = kept_network(dev, &options);
   const struct ct_network_options like = {.error = 0.1, .like = net};
-  ct_network *other = small_resnet8(dev, &like);
+  ct_network *other = kept_network(dev, &like);
   const struct ct_run run = {.queue = CT_TRAINING, .step = 30}; /* which does not look */
-  ready(net);
-  ready(other);
+  kept_ready(net);
+  kept_ready(other);
   assert_int_equal(ct_network_submit(net, &run, &tag[0]), CT_OK);
   net->shared->leaky = true;
   assert_int_equal(ct_network_submit(other, &run, &tag[1]), CT_OK);
@@ -1185,7 +1145,7 @@ static void test_usual_pages(void **state) {
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
   for (size_t i = 0; i < sizeof want / sizeof *want; ++i) {
     const struct ct_network_options options = {.error = want[i].error};
-    ct_network *net = small_resnet8(dev, &options);
+    ct_network *net = kept_network(dev, &options);
     assert_int_equal(net->shared->page_bits, want[i].bits);
     ct_network_free(net);
   }
@@ -1196,7 +1156,7 @@ static void test_refused(void **state) {
   (void)state;
   ct_device *dev;
   ct_network *net;
-  ct_graph *g = resnet8(1, CT_FORMAT_COMPRESSED);
+  ct_graph *g = kept_resnet8(1, CT_FORMAT_COMPRESSED);
   assert_int_equal(ct_open("emu:compress=0", &dev), CT_OK);
   assert_int_equal(ct_network_create(dev, g, NULL, &net), CT_ERR_UNSUPPORTED);
   assert_non_null(strstr(ct_last_error(dev), "is to be kept compressed, which this device cannot"));

@@ -13,49 +13,13 @@
 #include "ct_graph_impl.h"
 #include "ct_network.h"
 #include "ct_network_file.h"
+#include "kept_bed.h"
 #include "network_bed.h"
 
 enum { FROM = 17, HALF = 22, TO = 27 }; /* looks are in 17 to 20, and 24 */
 enum { MOST_KEPT = 64 };
 static const struct ct_network_options in_file = {.error = 0.1, .refresh = 4, .bits = 6};
 static char path[64];
-
-static ct_network *small_resnet8(ct_device *dev, const struct ct_network_options *options) {
-  static const struct ct_optimise how = {.schedule = {.rate = 0.01}, .momentum = 0.9};
-  ct_network *net;
-  ct_graph *g;
-  assert_int_equal(ct_graph_create(&g), CT_OK);
-  assert_int_equal(ct_graph_builtin(g, "resnet8", 1, true), CT_OK);
-  assert_int_equal(ct_graph_optimise(g, ct_graph_find(g, "loss"), &how), CT_OK);
-  assert_true(ct_graph_keep(g, CT_ROLE_ACTIVATION, CT_FORMAT_COMPRESSED) > 10);
-  assert_true(ct_graph_keep(g, CT_ROLE_GRADIENT, CT_FORMAT_HBFP8) > 10);
-  assert_int_equal(ct_graph_check(g), CT_OK);
-  if (ct_network_create(dev, g, options, &net)) fail_msg("%s", ct_last_error(dev));
-  ct_graph_free(g);
-  return net;
-}
-
-static void fill(ct_network *net) {
-  float x[32 * 32 * 3], y[10] = {0};
-  ct_graph *g = ct_network_graph(net);
-  ct_rng rng = ct_rng_make(8);
-  for (size_t i = 0; i < sizeof x / sizeof *x; ++i)
-    x[i] = (float)ct_rng_below(&rng, 256) / 256 - 0.5f;
-  y[3] = 1;
-  assert_int_equal(ct_network_write(net, ct_graph_find(g, "x"), x, sizeof x / sizeof *x), CT_OK);
-  assert_int_equal(ct_network_write(net, ct_graph_find(g, "y"), y, 10), CT_OK);
-}
-
-static void ready(ct_network *net) {
-  assert_int_equal(ct_network_draw(net, 1), CT_OK);
-  fill(net);
-}
-
-static struct ct_network_info info_of(ct_network *net) {
-  struct ct_network_info info;
-  assert_int_equal(ct_network_info(net, &info), CT_OK);
-  return info;
-}
 
 /* Waited for, or submitted: then nobody has looked at the last one when it has ended. */
 static void steps(ct_network *net, unsigned from, unsigned to, bool submit) {
@@ -81,7 +45,7 @@ static uint64_t digest_of(ct_network *net) {
 static ct_network *loaded(ct_device *dev, const struct ct_network_options *options) {
   ct_network *net;
   if (ct_network_load(dev, path, options, &net)) fail_msg("%s", ct_last_error(dev));
-  fill(net);
+  kept_fill(net);
   return net;
 }
 
@@ -98,9 +62,9 @@ static struct past trained(const char *uri, const char *other, bool masks, bool 
   ct_device *dev;
   how.masks = masks;
   assert_int_equal(ct_open(uri, &dev), CT_OK);
-  ct_network *net = small_resnet8(dev, &how);
-  ready(net);
-  assert_false(info_of(net).continued);
+  ct_network *net = kept_network(dev, &how);
+  kept_ready(net);
+  assert_false(kept_info(net).continued);
   steps(net, FROM, other ? HALF : TO, submit);
   if (other) {
     assert_int_equal(ct_network_save(net, path), CT_OK);
@@ -108,7 +72,7 @@ static struct past trained(const char *uri, const char *other, bool masks, bool 
     ct_close(dev);
     assert_int_equal(ct_open(other, &dev), CT_OK);
     net = loaded(dev, NULL);
-    const struct ct_network_info info = info_of(net);
+    const struct ct_network_info info = kept_info(net);
     assert_true(info.continued && info.masks == masks && info.refresh == 4 && info.bits == 6);
     assert_true(info.error > 0.09 && info.error < 0.11);
     steps(net, HALF, TO, submit);
@@ -139,8 +103,8 @@ static void test_a_file_has_the_last_look(void **state) {
   (void)state;
   ct_device *dev;
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
-  ct_network *net = small_resnet8(dev, &in_file);
-  ready(net);
+  ct_network *net = kept_network(dev, &in_file);
+  kept_ready(net);
   steps(net, FROM, FROM + 1, true);
   assert_true(net->shared->looking == net);
   assert_int_equal(ct_network_save(net, path), CT_OK);
@@ -162,8 +126,8 @@ static void test_writing_behind_a_look(void **state) {
   for (unsigned submit = 0; submit < 2; ++submit) {
     ct_device *dev;
     assert_int_equal(ct_open("emu:", &dev), CT_OK);
-    ct_network *net = small_resnet8(dev, &in_file);
-    ready(net);
+    ct_network *net = kept_network(dev, &in_file);
+    kept_ready(net);
     steps(net, FROM, FROM + 2, submit);
     assert_int_equal(ct_network_draw(net, 2), CT_OK); /* no momentum */
     steps(net, HALF, HALF + 1, submit);               /* which does not look */
@@ -180,8 +144,8 @@ static void test_a_bound_behind_a_look(void **state) {
   ct_device *dev;
   struct ct_network_kept kept;
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
-  ct_network *net = small_resnet8(dev, &in_file);
-  ready(net);
+  ct_network *net = kept_network(dev, &in_file);
+  kept_ready(net);
   size_t i = 0;
   while (!net->compiled.kept[i].sums)
     ++i;
@@ -199,8 +163,8 @@ static void test_a_file_is_restored(void **state) {
   ct_device *dev;
   uint8_t bound[MOST_KEPT];
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
-  ct_network *net = small_resnet8(dev, &in_file);
-  ready(net);
+  ct_network *net = kept_network(dev, &in_file);
+  kept_ready(net);
   steps(net, FROM, HALF, false);
   assert_int_equal(ct_network_save(net, path), CT_OK);
   memcpy(bound, net->bound, net->compiled.kepts);
@@ -239,8 +203,8 @@ static void test_other_settings(void **state) {
   ct_device *dev;
   ct_network *net, *other;
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
-  net = small_resnet8(dev, &in_file);
-  ready(net);
+  net = kept_network(dev, &in_file);
+  kept_ready(net);
   assert_int_equal(ct_network_save(net, path), CT_OK);
   const struct ct_network_options more = {.error = 0.2}, often = {.refresh = 5},
                                   masked = {.masks = true}, pages = {.bits = 9};
@@ -254,10 +218,10 @@ static void test_other_settings(void **state) {
     assert_non_null(strstr(ct_last_error(dev), "0 to 1 of the momentum"));
   }
   other = loaded(dev, &pages); /* which are nothing to bounds */
-  assert_int_equal(info_of(other).bits, 9);
+  assert_int_equal(kept_info(other).bits, 9);
   ct_network_free(other);
-  other = small_resnet8(dev, &more);
-  ready(other);
+  other = kept_network(dev, &more);
+  kept_ready(other);
   const uint64_t before = digest_of(other);
   DOES_NOT_FIT(dev, "an error of 0.1, not 0.2", ct_network_restore(other, path));
   assert_true(digest_of(other) == before);
@@ -273,12 +237,12 @@ static void test_fewer_pages(void **state) {
   ct_device *dev;
   ct_network *net, *fresh;
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
-  net = small_resnet8(dev, &(struct ct_network_options){.error = 0.1, .bits = 12});
-  ready(net);
+  net = kept_network(dev, &(struct ct_network_options){.error = 0.1, .bits = 12});
+  kept_ready(net);
   assert_int_equal(net->bound[0], 0);
   assert_int_equal(ct_network_save(net, path), CT_OK);
   ct_network_free(net);
-  fresh = small_resnet8(dev, &(struct ct_network_options){.error = 0.1, .bits = 4});
+  fresh = kept_network(dev, &(struct ct_network_options){.error = 0.1, .bits = 4});
   uint8_t begin[64];
   const size_t kepts = fresh->compiled.kepts;
   assert_true(kepts <= sizeof begin);
@@ -299,8 +263,8 @@ static void test_other_tensors(void **state) {
   uint8_t *data;
   size_t size;
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
-  net = small_resnet8(dev, &in_file);
-  ready(net);
+  net = kept_network(dev, &in_file);
+  kept_ready(net);
   steps(net, 0, 1, false);
   assert_int_equal(ct_network_save(net, path), CT_OK);
   assert_int_equal(ct_file_read(dev, path, &data, &size), CT_OK);
@@ -329,8 +293,8 @@ static void test_other_tensors(void **state) {
   ct_network_free(net);
   write_back(dev, data, size - rest);
   other = loaded(dev, &in_file);
-  assert_false(info_of(other).continued);
-  net = small_resnet8(dev, &(struct ct_network_options){.like = other, .error = 0.1, .refresh = 4});
+  assert_false(kept_info(other).continued);
+  net = kept_network(dev, &(struct ct_network_options){.like = other, .error = 0.1, .refresh = 4});
   assert_memory_equal(net->bound, other->bound, net->compiled.kepts); /* anew */
   ct_network_free(net);
   ct_network_free(other);

@@ -14,14 +14,10 @@
 
 enum { HEAD = 24, ENTRY = 16, MASKS = 1, EXACT = 256, MOST_K = 254 };
 
-static bool keeps(const ct_network *n) {
-  return n->compiled.kepts > 0;
-}
-
 /* ---- Writing ------------------------------------------------------------------------------- */
 
 size_t ct_bounds_size(const ct_network *n) {
-  size_t size = keeps(n) ? HEAD : 0;
+  size_t size = n->compiled.kepts ? HEAD : 0;
   for (size_t i = 0; i < n->compiled.kepts; ++i)
     size += ENTRY + strlen(n->compiled.kept[i].tensor);
   return size;
@@ -164,14 +160,14 @@ static int check_tensors(ct_network *n, const struct ct_bounds *b, const char *p
 
 int ct_bounds_check(ct_network *n, const struct ct_bounds *b, const char *path) {
   if (!b->there) return CT_OK;
-  const int err = keeps(n) ? check_settings(n, b, path) : CT_OK;
+  const int err = n->compiled.kepts ? check_settings(n, b, path) : CT_OK;
   return err ? err : check_tensors(n, b, path);
 }
 
 void ct_bounds_take(ct_network *n, const struct ct_bounds *b) {
   const uint8_t *p = b->list;
   struct entry e;
-  if (!keeps(n)) return;
+  if (!n->compiled.kepts) return;
   ct_kept_anew(n);
   n->continued = b->there;
   /* With fewer pages than the file's network had, what they have room for is the least. */

@@ -167,6 +167,13 @@ class Frame(Handle):
         return result
 
 
+def _options(mantissa: SupportsIndex, expect: bool, error: float, bits: SupportsIndex, refresh: SupportsIndex, masks: bool) -> ct_network_options:
+    """What a graph and a file are compiled with alike."""
+    options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect, masks=masks)
+    options.error, options.bits, options.refresh = real(error, "error"), whole(bits, "bits"), whole(refresh, "refresh")
+    return options
+
+
 class Compiled(Served):
     """A graph on a device, with weights of its own; ``with`` frees it at its end.
 
@@ -196,10 +203,9 @@ class Compiled(Served):
         weights_of: Compiled | None = None,
     ) -> None:
         graph = network if isinstance(network, Graph) else network.graph
-        options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect, seed=whole(seed, "seed", U64), kernels=kernels)
+        options = _options(mantissa, expect, error, bits, refresh, masks)
+        options.seed, options.kernels = whole(seed, "seed", U64), kernels
         options.members, options.shared = whole(members, "members"), shared
-        options.error, options.bits, options.refresh = real(error, "error"), whole(bits, "bits"), whole(refresh, "refresh")
-        options.masks = masks
         options.weights_of = None if weights_of is None else weights_of._raw
         raw = ctypes.c_void_p()
         graph.check()
@@ -227,8 +233,7 @@ class Compiled(Served):
         masks: bool = False,
     ) -> Compiled:
         """The network of a file; :meth:`Device.load_network` calls it."""
-        options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect, masks=masks)
-        options.error, options.bits, options.refresh = real(error, "error"), whole(bits, "bits"), whole(refresh, "refresh")
+        options = _options(mantissa, expect, error, bits, refresh, masks)
         raw = ctypes.c_void_p()
         connection.call(lib.ct_network_load, connection._raw, path_of(path), ctypes.byref(options), ctypes.byref(raw))
         loaded = cls.__new__(cls)
