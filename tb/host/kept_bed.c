@@ -24,15 +24,19 @@ ct_network *kept_network(ct_device *dev, const struct ct_network_options *option
   return net;
 }
 
-void kept_fill(ct_network *net) {
+void kept_fill_times(ct_network *net, float times) {
   float x[32 * 32 * 3], y[10] = {0};
   ct_graph *g = ct_network_graph(net);
   ct_rng rng = ct_rng_make(8);
   for (size_t i = 0; i < sizeof x / sizeof *x; ++i)
-    x[i] = (float)ct_rng_below(&rng, 256) / 256 - 0.5f;
+    x[i] = times * ((float)ct_rng_below(&rng, 256) / 256 - 0.5f);
   y[3] = 1;
   assert_int_equal(ct_network_write(net, ct_graph_find(g, "x"), x, sizeof x / sizeof *x), CT_OK);
   assert_int_equal(ct_network_write(net, ct_graph_find(g, "y"), y, 10), CT_OK);
+}
+
+void kept_fill(ct_network *net) {
+  kept_fill_times(net, 1);
 }
 
 void kept_ready(ct_network *net) {

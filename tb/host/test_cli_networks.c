@@ -321,7 +321,7 @@ static void kept_in_less(void **state) {
       cli_line("train --resume %s --data random-32x32x3 --samples 32 --epochs 2 --save %s" EMU,
                cli_path("kept.ctm"), cli_path("on.ctm"))));
   cli_assert_same_files(cli_path("twice.ctm"), cli_path("on.ctm"));
-  free(cli_expect(2, "recompute or compressed:ERROR:BITS:mask (0..1, 1..12), not hbfp5",
+  free(cli_expect(2, "recompute or compressed:ERROR:BITS:nomask (0..1, 1..12), not hbfp5",
                   "explain lenet5 --keep hbfp5" EMU));
   free(cli_expect(1, "--keep is for networks: give --model",
                   "train --layers 64-10 --keep hbfp8" EMU));
@@ -331,14 +331,15 @@ static void kept_in_less(void **state) {
  */
 static void kept_compressed(void **state) {
   (void)state;
-  static const char *const wrong[] = {"compressed:2",       "compressed:",  "compressed:0.1:13",
-                                      "compressed:0.1:",    "compressed:x", "compressed:0.1:masks",
-                                      "compressed:mask:0.1"};
+  static const char *const wrong[] = {
+      "compressed:2",       "compressed:",  "compressed:0.1:13",
+      "compressed:0.1:",    "compressed:x", "compressed:0.1:nomasks",
+      "compressed:mask:0.1"};
   assert_true(run_bytes("recompute") < run_bytes("hbfp8"));
   assert_true(run_bytes("compressed:0") < 0.7 * run_bytes("hbfp8"));
   json_t *raw = cli_expect_json("explain resnet8 --train --batch 2 --keep hbfp8 --json -" EMU);
   json_t *root =
-      cli_expect_json("explain resnet8 --train --batch 2 --keep compressed:0.1:mask --json -" EMU);
+      cli_expect_json("explain resnet8 --train --batch 2 --keep compressed:0.1 --json -" EMU);
   const json_t *kept = json_object_get(root, "compressed");
   size_t exact = 0;
   assert_string_equal(json_string_value(json_object_get(root, "keep")), "compressed");
@@ -358,8 +359,11 @@ static void kept_compressed(void **state) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i)
     free(
         cli_expect(2, "compressed:ERROR:BITS", cli_line("explain lenet5 --keep %s" EMU, wrong[i])));
-  free(cli_expect(0, "loss",
-                  "train --model resnet8 --samples 16 --batch 8 --keep compressed:0.1:8:mask" EMU));
+  free(cli_expect(
+      0, "loss",
+      "train --model resnet8 --samples 16 --batch 8 --keep compressed:0.1:8:nomask" EMU));
+  free(cli_expect(0, "compressed:0.001:1 has too few pages for that error",
+                  "train --model lenet5 --samples 2048 --batch 32 --keep compressed:0.001:1" EMU));
   free(cli_expect(1, "which this device cannot do",
                   "explain resnet8 --train --batch 1 --keep compressed --device emu:compress=0"));
   free(cli_expect(1, "a sweep cannot keep activations compressed",
@@ -468,7 +472,7 @@ static void make_old(const char *from, const char *to) {
 /* Training goes on as a file says that it is kept, to the bit. */
 static void kept_compressed_again(void **state) {
   (void)state;
-  static const char *const ways[] = {"compressed", "compressed:0.1:mask", "compressed:0"},
+  static const char *const ways[] = {"compressed", "compressed:0.1:nomask", "compressed:0"},
                            train[] =
                                "train --model lenet5 --samples 32 --batch 8 --epochs %d "
                                "--keep %s --save %s" EMU,
@@ -503,8 +507,10 @@ static void kept_compressed_otherwise(void **state) {
                   cli_line("%s --keep compressed:0" EMU, resume)));
   free(cli_expect(1,
                   "with an error of 0.1, not 1:", cli_line("%s --keep compressed:1" EMU, resume)));
-  free(cli_expect(1, "without masks, not with", cli_line("%s --keep compressed:mask" EMU, resume)));
+  free(cli_expect(1, "with masks, not without",
+                  cli_line("%s --keep compressed:nomask" EMU, resume)));
   free(cli_expect(0, "", cli_line("%s --keep compressed:0.1:12" EMU, resume)));
+  free(cli_expect(0, "", cli_line("%s --keep compressed:0.1:mask" EMU, resume)));
   make_old(cli_path("kept.ctm"), cli_path("old.ctm"));
   snprintf(resume, sizeof resume,
            "train --data fashion-mnist --samples 32 --epochs 2 --resume %s --json -",

@@ -107,8 +107,10 @@ static void layers(void **state) {
   ct_network *net;
   ct_graph *g = graph_of(n);
   if (ct_open(n->uri, &dev)) fail_msg("%s", ct_last_error(NULL));
-  const struct ct_network_options options = {
-      .expect = true, .masks = n->masks, .bits = n->bits, .error = n->bits ? 0.1 : 0};
+  const struct ct_network_options options = {.expect = true,
+                                             .masks = n->masks ? CT_MASKS_ON : CT_MASKS_OFF,
+                                             .bits = n->bits,
+                                             .error = n->bits ? 0.1 : 0};
   assert_int_equal(ct_network_create(dev, g, &options, &net), CT_OK);
   fill(net);
   uint64_t *expected = test_calloc(ct_network_stages(net) + 1, sizeof *expected);

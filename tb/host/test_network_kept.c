@@ -240,7 +240,7 @@ static struct kernels kernels_of(const ct_network *net) {
 
 static struct kernels kernels_with(uint32_t batch, bool masks) {
   static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
-  const struct ct_network_options options = {.masks = masks};
+  const struct ct_network_options options = {.masks = masks ? CT_MASKS_ON : CT_MASKS_OFF};
   ct_device *dev;
   ct_network *net;
   struct bed b;
@@ -472,7 +472,7 @@ static void test_room_for_masks(void **state) {
   (void)state;
   static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
   static float x[8 * 16 * 16 * 64], unit[64 * 64];
-  const struct ct_network_options options = {.masks = true};
+  const struct ct_network_options options = {.masks = CT_MASKS_ON};
   struct ct_network_kept kept;
   ct_device *dev;
   ct_network *net;
@@ -519,7 +519,7 @@ enum { SIZE = 9, IMAGES = 3, PIXELS = IMAGES * SIZE * SIZE };
 static void weights_behind_maxima(enum ct_format format, uint32_t bound, uint32_t mantissa,
                                   float *w) {
   static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
-  const struct ct_network_options options = {.mantissa = mantissa, .masks = true};
+  const struct ct_network_options options = {.mantissa = mantissa, .masks = CT_MASKS_ON};
   float x[PIXELS * 16], unit[16 * 16] = {0}, y[IMAGES * CLASSES] = {0};
   ct_device *dev;
   ct_network *net;
@@ -978,7 +978,7 @@ static void test_pages(void **state) {
  * is kept becomes smaller. */
 static void steps_with(double error, bool submit, uint8_t *bound, uint64_t *bytes,
                        uint64_t *digest) {
-  const struct ct_network_options how = {.error = error, .refresh = 4};
+  const struct ct_network_options how = {.error = error, .refresh = 4, .masks = CT_MASKS_OFF};
   struct bed b = {.g = kept_resnet8(1, CT_FORMAT_COMPRESSED)};
   struct net_bed n = {.bed = &b};
   assert_int_equal(ct_open("emu:", &n.dev), CT_OK);
@@ -1069,13 +1069,135 @@ static void test_too_few_pages_of_another(void **state) {
   ct_close(dev);
 }
 
+/* A tensor of the network's graph; free it. */
+static float *tensor_of(ct_network *net, const char *name, size_t *count) {
+  ct_graph *g = ct_network_graph(net);
+  const int tensor = ct_graph_find(g, name);
+  *count = (size_t)g->tensor[tensor]->elements;
+  float *x = malloc(*count * sizeof *x);
+  assert_non_null(x);
+  assert_int_equal(ct_network_read(net, tensor, x, *count), CT_OK);
+  return x;
+}
+
+static uint64_t digest_of_network(ct_device *dev, ct_network *net) {
+  struct bed b = {.g = ct_network_graph(net)};
+  struct net_bed n = {.bed = &b, .dev = dev, .net = net};
+  return net_digest(&n);
+}
+
+static int run_or_submit(ct_device *dev, ct_network *net, uint64_t step, bool submit) {
+  struct ct_event event;
+  uint64_t tag;
+  const struct ct_run run = {.queue = CT_TRAINING, .step = step};
+  if (!submit) return ct_network_run(net, CT_TRAINING, step);
+  assert_int_equal(ct_network_submit(net, &run, &tag), CT_OK);
+  assert_int_equal(ct_wait(dev, tag, &event, CT_FOREVER), CT_OK);
+  return event.error;
+}
+
+/* Steps on numbers of any size, with few pages: nothing fails, waiting or not gives the same. */
+static void test_numbers_of_any_size(void **state) {
+  (void)state;
+  static const float size[] = {1e-3f, 1, 300, 1e6f};
+  for (size_t i = 0; i < sizeof size / sizeof *size; ++i) {
+    uint64_t digest[2];
+    for (unsigned submit = 0; submit < 2; ++submit) {
+      ct_device *dev;
+      assert_int_equal(ct_open("emu:", &dev), CT_OK);
+      const struct ct_network_options few = {.error = 0.1, .bits = 2};
+      ct_network *net = kept_network(dev, &few);
+      kept_ready(net);
+      kept_fill_times(net, size[i]);
+      for (unsigned s = 0; s < 24; ++s)
+        if (run_or_submit(dev, net, s, submit))
+          fail_msg("numbers of %g, step %u: %s", (double)size[i], s, ct_last_error(dev));
+      digest[submit] = digest_of_network(dev, net);
+      assert_true(kept_info(net).pages_most <= kept_info(net).pages);
+      ct_network_free(net);
+      ct_close(dev);
+    }
+    assert_true(digest[0] == digest[1]);
+  }
+}
+
+/* From the next run on. */
+static void have_pages(ct_network *net, uint32_t pages) {
+  net->shared->page_count = pages;
+  net->shared->leaky = true;
+}
+
+/* Forward passes that find bounds leave running means as a single one does. */
+static void test_states_after_the_first_step(void **state) {
+  (void)state;
+  static const char *const name[] = {"norm.mean", "block2.1.norm1.variance"};
+  float *x[2][2];
+  size_t count[2];
+  uint64_t jobs[2];
+  for (unsigned few = 0; few < 2; ++few) {
+    ct_device *dev;
+    assert_int_equal(ct_open("emu:", &dev), CT_OK);
+    const struct ct_network_options options = {.error = 0.1, .bits = few ? 8 : 12};
+    ct_network *net = kept_network(dev, &options);
+    kept_ready(net);
+    kept_fill_times(net, 1000);
+    if (few) have_pages(net, 15);
+    const uint64_t begin = ct_queue_submitted(dev, CT_TRAINING);
+    assert_int_equal(ct_network_run(net, CT_TRAINING, 0), CT_OK);
+    jobs[few] = ct_queue_submitted(dev, CT_TRAINING) - begin;
+    for (unsigned t = 0; t < 2; ++t)
+      x[few][t] = tensor_of(net, name[t], &count[t]);
+    ct_network_free(net);
+    ct_close(dev);
+  }
+  assert_true(2 * jobs[1] > 3 * jobs[0]); /* several passes in front */
+  for (unsigned t = 0; t < 2; ++t) {
+    assert_memory_equal(x[0][t], x[1][t], count[t] * sizeof(float));
+    free(x[0][t]);
+    free(x[1][t]);
+  }
+}
+
+/* A run whose numbers have grown so much that pages are full fails, and has changed no weight. The
+ * next has room. */
+static void test_full_later(void **state) {
+  (void)state;
+  for (unsigned submit = 0; submit < 2; ++submit) {
+    ct_device *dev;
+    size_t count;
+    assert_int_equal(ct_open("emu:", &dev), CT_OK);
+    const struct ct_network_options few = {.error = 0.1, .bits = 5};
+    ct_network *net = kept_network(dev, &few);
+    kept_ready(net);
+    for (unsigned s = 0; s < 22; ++s)
+      assert_int_equal(run_or_submit(dev, net, s, submit), CT_OK);
+    assert_int_equal(kept_info(net).pressed, 0);
+    have_pages(net, net->shared->page_count); /* counted from here on */
+    assert_int_equal(run_or_submit(dev, net, 22, submit), CT_OK);
+    have_pages(net, (uint32_t)(kept_info(net).pages_most / CT_PAGE_BYTES));
+    kept_fill_times(net, 1e5f);
+    float *before = tensor_of(net, "conv.weight", &count);
+    assert_int_equal(run_or_submit(dev, net, 23, submit), CT_ERR_JOB);
+    float *after = tensor_of(net, "conv.weight", &count);
+    assert_memory_equal(before, after, count * sizeof *before);
+    assert_int_equal(kept_info(net).pressed, 1);
+    assert_int_equal(run_or_submit(dev, net, 23, submit), CT_OK);
+    assert_int_equal(run_or_submit(dev, net, 24, submit), CT_OK);
+    assert_int_equal(kept_info(net).pressed, 1);
+    free(before);
+    free(after);
+    ct_network_free(net);
+    ct_close(dev);
+  }
+}
+
 /* A step whose gradients are all 0 says nothing about bounds: with few pages the next still has
  * room. */
 static void test_bad_step(void **state) {
   (void)state;
   ct_device *dev;
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
-  const struct ct_network_options few = {.error = 0.1, .bits = 5};
+  const struct ct_network_options few = {.error = 0.1, .bits = 5, .masks = CT_MASKS_OFF};
   ct_network *net = kept_network(dev, &few);
   kept_fill(net);
   assert_int_equal(ct_network_run(net, CT_TRAINING, 0), CT_OK); /* weights are 0 */
@@ -1096,14 +1218,15 @@ static void test_look_fails(void **state) {
   ct_network *net = kept_network(dev, &options);
   const uint32_t pages = net->shared->page_count;
   kept_ready(net);
-  net->shared->page_count = 0;
   assert_int_equal(ct_network_run(net, CT_TRAINING, 0), CT_OK);
-  assert_int_equal(kept_info(net).steps, 1);
-  assert_int_equal(ct_network_run(net, CT_TRAINING, 1), CT_ERR_DEVICE);
-  assert_non_null(strstr(ct_last_error(dev), "could not be read after an earlier step"));
-  assert_int_equal(kept_info(net).steps, 1);
-  net->shared->page_count = pages;
+  net->shared->page_count = 0;
   assert_int_equal(ct_network_run(net, CT_TRAINING, 1), CT_OK);
+  assert_int_equal(kept_info(net).steps, 2);
+  assert_int_equal(ct_network_run(net, CT_TRAINING, 2), CT_ERR_DEVICE);
+  assert_non_null(strstr(ct_last_error(dev), "could not be read after an earlier step"));
+  assert_int_equal(kept_info(net).steps, 2);
+  net->shared->page_count = pages;
+  assert_int_equal(ct_network_run(net, CT_TRAINING, 2), CT_OK);
   ct_network_free(net);
   ct_close(dev);
 }
@@ -1139,7 +1262,7 @@ static void test_usual_pages(void **state) {
   static const struct {
     double error;
     uint32_t bits;
-  } want[] = {{0, 12}, {0.001, 12}, {0.01, 12}, {0.02, 8}, {0.1, 5}, {1, 5}};
+  } want[] = {{0, 12}, {0.001, 12}, {0.01, 12}, {0.02, 7}, {0.1, 4}, {1, 4}};
   (void)state;
   ct_device *dev;
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
@@ -1147,6 +1270,32 @@ static void test_usual_pages(void **state) {
     const struct ct_network_options options = {.error = want[i].error};
     ct_network *net = kept_network(dev, &options);
     assert_int_equal(net->shared->page_bits, want[i].bits);
+    ct_network_free(net);
+  }
+  ct_close(dev);
+}
+
+/* Where something may be lost there are masks, unless somebody does not want them. */
+static void test_masks_by_default(void **state) {
+  (void)state;
+  static const struct {
+    double error;
+    enum ct_masks asked;
+    bool has, beside; /* one like it that does not say */
+  } want[] = {{0, CT_MASKS_DEFAULT, false, false}, {0.01, CT_MASKS_DEFAULT, true, true},
+              {0.1, CT_MASKS_DEFAULT, true, true}, {0.1, CT_MASKS_OFF, false, false},
+              {0.1, CT_MASKS_ON, true, true},      {0, CT_MASKS_ON, true, true}};
+  ct_device *dev;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  for (size_t i = 0; i < sizeof want / sizeof *want; ++i) {
+    const struct ct_network_options options = {.error = want[i].error, .masks = want[i].asked};
+    ct_network *net = kept_network(dev, &options);
+    const struct ct_network_options like = {.error = want[i].error, .like = net};
+    ct_network *other = kept_network(dev, &like);
+    assert_int_equal(kept_info(net).masks, want[i].has);
+    assert_int_equal(kept_info(other).masks, want[i].beside);
+    assert_int_equal(kept_info(net).together, 2);
+    ct_network_free(other);
     ct_network_free(net);
   }
   ct_close(dev);
@@ -1163,11 +1312,12 @@ static void test_refused(void **state) {
   ct_close(dev);
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
   const struct ct_network_options members = {.members = 2}, wrong = {.error = -1},
-                                  little = {.bits = 13};
+                                  little = {.bits = 13}, masks = {.masks = CT_MASKS_OFF + 1};
   assert_int_equal(ct_network_create(dev, g, &members, &net), CT_ERR_UNSUPPORTED);
   assert_non_null(strstr(ct_last_error(dev), "several members"));
   assert_int_equal(ct_network_create(dev, g, &wrong, &net), CT_ERR_ARG);
   assert_int_equal(ct_network_create(dev, g, &little, &net), CT_ERR_ARG);
+  assert_int_equal(ct_network_create(dev, g, &masks, &net), CT_ERR_ARG);
   ct_graph_free(g);
   ct_close(dev);
 }
@@ -1196,8 +1346,12 @@ int main(void) {
                                      cmocka_unit_test(test_pages),
                                      cmocka_unit_test(test_bounds),
                                      cmocka_unit_test(test_usual_pages),
+                                     cmocka_unit_test(test_masks_by_default),
                                      cmocka_unit_test(test_pages_of_another),
                                      cmocka_unit_test(test_too_few_pages_of_another),
+                                     cmocka_unit_test(test_numbers_of_any_size),
+                                     cmocka_unit_test(test_states_after_the_first_step),
+                                     cmocka_unit_test(test_full_later),
                                      cmocka_unit_test(test_bad_step),
                                      cmocka_unit_test(test_look_fails),
                                      cmocka_unit_test(test_lost_pages),

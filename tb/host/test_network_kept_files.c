@@ -18,7 +18,8 @@
 
 enum { FROM = 17, HALF = 22, TO = 27 }; /* looks are in 17 to 20, and 24 */
 enum { MOST_KEPT = 64 };
-static const struct ct_network_options in_file = {.error = 0.1, .refresh = 4, .bits = 6};
+static const struct ct_network_options in_file = {
+    .error = 0.1, .refresh = 4, .bits = 6, .masks = CT_MASKS_OFF};
 static char path[64];
 
 /* Waited for, or submitted: then nobody has looked at the last one when it has ended. */
@@ -60,7 +61,7 @@ static struct past trained(const char *uri, const char *other, bool masks, bool 
   struct ct_network_options how = in_file;
   struct past p = {0};
   ct_device *dev;
-  how.masks = masks;
+  how.masks = masks ? CT_MASKS_ON : CT_MASKS_OFF;
   assert_int_equal(ct_open(uri, &dev), CT_OK);
   ct_network *net = kept_network(dev, &how);
   kept_ready(net);
@@ -207,7 +208,8 @@ static void test_other_settings(void **state) {
   kept_ready(net);
   assert_int_equal(ct_network_save(net, path), CT_OK);
   const struct ct_network_options more = {.error = 0.2}, often = {.refresh = 5},
-                                  masked = {.masks = true}, pages = {.bits = 9};
+                                  masked = {.masks = CT_MASKS_ON}, pages = {.bits = 9},
+                                  unmasked = {.error = 0.2, .masks = CT_MASKS_OFF};
   ct_network_free(net);
   DOES_NOT_FIT(dev, "an error of 0.1, not 0.2", ct_network_load(dev, path, &more, &other));
   DOES_NOT_FIT(dev, "a look each 4 steps, not each 5", ct_network_load(dev, path, &often, &other));
@@ -220,7 +222,7 @@ static void test_other_settings(void **state) {
   other = loaded(dev, &pages); /* which are nothing to bounds */
   assert_int_equal(kept_info(other).bits, 9);
   ct_network_free(other);
-  other = kept_network(dev, &more);
+  other = kept_network(dev, &unmasked);
   kept_ready(other);
   const uint64_t before = digest_of(other);
   DOES_NOT_FIT(dev, "an error of 0.1, not 0.2", ct_network_restore(other, path));
@@ -237,12 +239,14 @@ static void test_fewer_pages(void **state) {
   ct_device *dev;
   ct_network *net, *fresh;
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
-  net = kept_network(dev, &(struct ct_network_options){.error = 0.1, .bits = 12});
+  net = kept_network(dev,
+                     &(struct ct_network_options){.error = 0.1, .bits = 12, .masks = CT_MASKS_OFF});
   kept_ready(net);
   assert_int_equal(net->bound[0], 0);
   assert_int_equal(ct_network_save(net, path), CT_OK);
   ct_network_free(net);
-  fresh = kept_network(dev, &(struct ct_network_options){.error = 0.1, .bits = 4});
+  fresh = kept_network(
+      dev, &(struct ct_network_options){.error = 0.1, .bits = 4, .masks = CT_MASKS_OFF});
   uint8_t begin[64];
   const size_t kepts = fresh->compiled.kepts;
   assert_true(kepts <= sizeof begin);

@@ -455,7 +455,7 @@ static ct_graph *pooled(void) {
 }
 
 static void kept(struct world *w) {
-  const struct ct_network_options how = {.masks = true, .error = 0.1};
+  const struct ct_network_options how = {.masks = CT_MASKS_ON, .error = 0.1};
   struct ct_network_kept k;
   ct_network *n = NULL;
   if (fine(w, ct_network_create(w->dev, w->pooled, &how, &n))) {

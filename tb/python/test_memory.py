@@ -153,6 +153,9 @@ def test_kept_by_hand() -> None:
         assert network.info.pages >= network.info.pages_most > 0 and all(k.bytes > 0 for k in network.kept)
         with pytest.raises(coltrain.ArgumentError):
             network.keep_within(lossy, 255)
+    for error, masks, has in ((0.1, None, True), (0.0, None, False), (0.1, False, False), (0.0, True, True)):
+        with coltrain.open("emu:") as device, device.compile(graph, error=error, masks=masks) as network:
+            assert network.info.masks == has
     with coltrain.open("emu:compress=0") as device, pytest.raises(coltrain.UnsupportedError, match="compressed"):
         device.compile(graph)
 

@@ -43,6 +43,14 @@ typedef struct ct_network ct_network;
 /* Whether there are kernels for an operator of that name. Any thread. */
 bool ct_network_has(const char *op);
 
+/* Whether a bit a number says what ReLUs let through, beside what is kept compressed, so that what
+ * compressing loses changes none of that (docs/compression.md). */
+enum ct_masks {
+  CT_MASKS_DEFAULT, /* of `like`, if there is one, or of the file; else with an error above 0 */
+  CT_MASKS_ON,
+  CT_MASKS_OFF /* less memory, fewer cycles; with errors as large as 0.1 answers become worse */
+};
+
 /* How a graph is compiled; NULL and zeros are the defaults. */
 struct ct_network_options {
   bool expect;       /* compute what each stage should take: ct_network_stage.expected */
@@ -54,8 +62,7 @@ struct ct_network_options {
                         Then they are neither made nor kept again. NULL: none */
   uint32_t members;  /* networks of this graph, up to 256: struct ct_members; 0: 1 */
   bool shared;       /* inputs and labels are those of all members */
-  bool masks;       /* a bit a number says what ReLUs let through beside what is kept compressed, so
-                       that what compressing loses changes none of that */
+  enum ct_masks masks;
   uint32_t bits;    /* of a number that is kept compressed, for which there are pages. 12 always
                        suffice; 0: these if nothing is lost, else as many as `error` is likely to
                        take. With `like`: those of that one */
@@ -282,7 +289,9 @@ struct ct_network_info {
                            so, as all below */
   uint32_t refresh, bits;
   bool masks;
-  bool continued; /* its bounds are those of its file, or came of them */
+  bool continued;   /* its bounds are those of its file, or came of them */
+  uint64_t pressed; /* looks at gradients behind the first 20 steps, and runs that failed, for which
+                       there were too few pages: bounds are larger than `error` wants */
 };
 
 /* Copies what is known to *info. */

@@ -232,6 +232,12 @@ static bool has_once(const ct_network *n) {
 
 enum { REFRESH = 50 };
 
+static bool has_masks(const struct ct_network_options *o) {
+  if (!o) return false;
+  if (o->masks != CT_MASKS_DEFAULT) return o->masks == CT_MASKS_ON;
+  return o->like ? o->like->masks : o->error > 0;
+}
+
 static int build(ct_network *n, const ct_graph *graph, const struct ct_network_options *o) {
   n->narrow = o && o->mantissa ? 8 - o->mantissa : 0;
   n->seed = o ? o->seed : 0;
@@ -239,7 +245,7 @@ static int build(ct_network *n, const ct_graph *graph, const struct ct_network_o
   n->kernels = (o && o->kernels) || n->members > 1;
   n->kept_error = o ? o->error : 0;
   n->refresh = o && o->refresh ? o->refresh : REFRESH;
-  n->masks = o && o->masks;
+  n->masks = has_masks(o);
   n->common = o && o->shared;
   n->member = calloc(n->members, sizeof *n->member);
   const ct_network *like = o ? o->like : NULL;
@@ -278,6 +284,8 @@ static int check_options(ct_device *dev, const struct ct_network_options *o) {
                    CT_MEMBERS);
   if (!(o->error >= 0 && o->error <= 1))
     return ct_fail(dev, CT_ERR_ARG, "an error of %g: 0 to 1 of the momentum", o->error);
+  if (o && o->masks > CT_MASKS_OFF)
+    return ct_fail(dev, CT_ERR_ARG, "masks %u: see enum ct_masks", (unsigned)o->masks);
   if (o->bits > CT_KEPT_BITS)
     return ct_fail(dev, CT_ERR_ARG, "pages for %u bits a number: 1..%d", o->bits, CT_KEPT_BITS);
   int err = check_other(dev, o->like, "that it is to be like");
@@ -576,6 +584,7 @@ static void tell_kept(const ct_network *n, struct ct_network_info *info) {
   info->refresh = n->refresh;
   info->bits = n->shared->page_bits;
   info->masks = n->masks;
+  info->pressed = n->pressed;
   info->continued = n->continued;
 }
 

@@ -112,7 +112,7 @@ struct ct_network {
   struct ct_compiled compiled; /* the shared one, with this network's numbers of a run */
   unsigned narrow;
   bool kernels;                 /* it is by these, even if it is a perceptron */
-  bool masks;                   /* struct ct_network_options.masks */
+  bool masks;                   /* enum ct_masks: it has them */
   bool continued;               /* bounds of what is kept compressed come of its file's */
   bool once;                    /* there are stages that run once; else it is never stale */
   struct ct_network_part *part; /* by stage; programs are the shared ones */
@@ -127,11 +127,13 @@ struct ct_network {
   uint64_t *stored;                 /* units that it takes, index and all */
   uint64_t measured;                /* steps after which these were looked at */
   double kept_error;                /* struct ct_network_options.error, .refresh */
+  uint64_t pressed;                 /* struct ct_network_info.pressed */
   uint32_t refresh;
   int look_error;          /* of the look at its last run, which has not been told yet */
   struct ct_copies copies; /* that publish for this network; made when needed */
   uint32_t numbered;       /* highest number that a version has had */
   uint64_t seed;           /* of dropout */
+  bool guessed;            /* bounds were made before any run, for few pages, or failed */
   bool stale;              /* weights were written since the stages that run once have run */
   bool changes;            /* runs change weights or states: those stages run each time */
   enum ct_queue queue;     /* of the last run that was waited for */
@@ -284,6 +286,10 @@ int ct_network_put_masks(ct_network *n, const struct ct_regions *r, uint64_t ste
 int ct_network_write_masks(ct_network *n, const struct ct_regions *r, uint64_t step);
 /* CT_OK, or CT_ERR_NO_SPACE: so many jobs in a row will never fit the queue. */
 int ct_network_check_most(ct_network *n, uint64_t most);
+/* The stages in front of gradients, waited for; what they change stays changed. *full: the pages
+ * for what is kept compressed have become full. */
+int ct_network_run_forward(ct_network *n, enum ct_queue queue, const struct ct_regions *at,
+                           uint64_t step, bool *full);
 
 /* CT_OK, or CT_ERR_BUSY: jobs of a run that was waited for and failed are under way. What the
  * device has completed meanwhile counts, here and in the next function. */
@@ -418,7 +424,11 @@ void ct_kept_leave(ct_device *dev, struct ct_shared *shared);
 /* A run in that queue begins; it has been submitted; how one has ended. */
 int ct_kept_begin(ct_network *n, enum ct_queue queue);
 void ct_kept_submitted(ct_network *n, uint64_t step);
-void ct_kept_ended(ct_network *n, int error);
+void ct_kept_ended(ct_network *n, int error, uint32_t code);
+/* A forward pass alone has ended, which frees nothing. */
+void ct_kept_leaves(ct_network *n);
+/* All bounds that follow gradients become larger by so many powers of two. False: none can. */
+bool ct_kept_widen(ct_network *n, unsigned by);
 /* The network is gone. */
 void ct_kept_forget(ct_network *n);
 /* Whether run `step` has the stages that look at gradients. */
@@ -441,6 +451,12 @@ void ct_kept_hear(ct_network *n);
 void ct_kept_anew(ct_network *n);
 /* The bound of what a stage stores, as its jobs get it. */
 void ct_kept_arguments(const ct_network *n, const struct ct_stage *stage, struct ct_job *job);
+
+/* ---- ct_network_try.c ---- */
+
+/* Before a run that sees these numbers: bounds for which the pages are enough, if they were only
+ * guessed. */
+int ct_network_try(ct_network *n, enum ct_queue queue, const struct ct_regions *at, uint64_t step);
 
 /* ---- ct_network_expect.c ---- */
 

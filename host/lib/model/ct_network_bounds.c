@@ -107,7 +107,7 @@ void ct_bounds_fill_in(struct ct_network_options *how, const struct ct_bounds *b
   if (how->error >= 0 && how->error <= 0) how->error = b->error;
   if (!how->refresh) how->refresh = b->refresh;
   if (!how->bits) how->bits = b->bits;
-  how->masks = how->masks || b->masks;
+  if (how->masks == CT_MASKS_DEFAULT) how->masks = b->masks ? CT_MASKS_ON : CT_MASKS_OFF;
 }
 
 static int say_other(ct_network *n, const char *path, const char *has, const char *own) {
@@ -174,4 +174,5 @@ void ct_bounds_take(ct_network *n, const struct ct_bounds *b) {
   const bool fewer = n->shared->page_bits < b->bits;
   for (size_t i = 0; b->there && i < n->compiled.kepts && next_entry(&p, b->end, &e); ++i)
     if (!e.exact && (!fewer || e.bound > n->bound[i])) n->bound[i] = (uint8_t)e.bound;
+  n->guessed = n->guessed && (!b->there || fewer);
 }

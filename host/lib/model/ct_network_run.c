@@ -146,23 +146,27 @@ struct run {
   enum ct_queue queue;
   uint64_t step;
   struct ct_job job;
+  bool forward;        /* these stages alone */
   uint64_t *tag;       /* by stage; 0: not submitted */
   size_t first;        /* the oldest one under way */
   struct ct_event bad; /* of the first that the device ended, and which stage it is */
   size_t bad_stage;
 };
 
+static bool is_full(const struct run *r) {
+  return r->bad.code == CT_DEV_COMP && r->n->compiled.stage[r->bad_stage].stores;
+}
+
 /* What the first job that failed ended with: those behind it are only skipped. */
 static int say_why(struct run *r, int err) {
   const struct ct_stage *stage = &r->n->compiled.stage[r->bad_stage];
-  const bool full = r->bad.code == CT_DEV_COMP && stage->stores;
   if (err != CT_ERR_JOB || !r->bad.code) return err;
   return ct_fail(r->n->dev, err,
                  "the device ended a job of %s (%s): %s (%s, address 0x%" PRIx32 ")%s", stage->node,
                  stage->op, ct_code_text(r->bad.code), ct_code_name(r->bad.code), r->bad.address,
-                 full ? ". The pages for what is kept compressed are full: have pages for "
-                        "more bits a number, allow a larger error, or take smaller batches"
-                      : "");
+                 is_full(r) ? ". The pages for what is kept compressed are full: have pages for "
+                              "more bits a number, allow a larger error, or take smaller batches"
+                            : "");
 }
 
 static int finish_one(struct run *r) {
@@ -218,7 +222,7 @@ static int run_stages(struct run *r) {
   for (bool chained = false; i < n->compiled.stages && !err; ++i) {
     const struct ct_stage *stage = &n->compiled.stage[i];
     if (stage->once && !n->stale && !n->changes) continue;
-    if (!n->part[i].programs.count) continue;
+    if (!n->part[i].programs.count || (r->forward && stage->backward)) continue;
     if (!ct_compiled_runs(stage, r->step) || (stage->looks && !ct_kept_looks(n, r->step))) {
       n->part[i].rows = 0;
       n->part[i].cycles = CT_NO_CYCLE;
@@ -246,6 +250,32 @@ int ct_network_check_run(ct_network *n, enum ct_queue queue) {
   return err ? err : check_neighbours(n, queue);
 }
 
+/* r: network, queue, step, stages. */
+static int run_and_wait(struct run *r, const struct ct_regions *at) {
+  ct_network *n = r->n;
+  r->tag = calloc(n->compiled.stages + 1, sizeof *r->tag);
+  if (!r->tag) return no_memory(n->dev);
+  ct_network_arguments(n, at, r->step, &r->job);
+  r->job.flags = flags_of(n, r->queue, true);
+  n->queue = r->queue;
+  n->error = CT_OK;
+  const int err = run_stages(r);
+  n->ends = ct_queue_submitted(n->dev, r->queue);
+  free(r->tag);
+  if (err && !n->error) n->error = err;
+  if (n->error == CT_ERR_DEVICE) n->live->left.below[r->queue] = n->ends;
+  return err;
+}
+
+int ct_network_run_forward(ct_network *n, enum ct_queue queue, const struct ct_regions *at,
+                           uint64_t step, bool *full) {
+  struct run r = {.n = n, .queue = queue, .step = step, .forward = true};
+  const int before = n->error, err = run_and_wait(&r, at);
+  *full = err == CT_ERR_JOB && is_full(&r);
+  if (n->error != CT_ERR_DEVICE) n->error = before;
+  return err;
+}
+
 int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   struct ct_regions at;
   int err = ct_network_check_run(n, queue);
@@ -256,25 +286,17 @@ int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   err = ct_network_arena(n, queue, &at.arena);
   if (!err) err = ct_network_put_masks(n, &at, step);
   if (!err) err = ct_kept_begin(n, queue);
+  if (!err) err = ct_network_try(n, queue, &at, step);
   if (err) return err;
-  struct run r = {
-      .n = n, .queue = queue, .step = step, .tag = calloc(n->compiled.stages + 1, sizeof *r.tag)};
-  if (!r.tag) return no_memory(n->dev);
-  ct_network_arguments(n, &at, step, &r.job);
-  r.job.flags = flags_of(n, queue, true);
-  n->queue = queue;
-  n->error = CT_OK;
-  err = run_stages(&r);
-  n->ends = ct_queue_submitted(n->dev, queue);
+  struct run r = {.n = n, .queue = queue, .step = step};
+  err = run_and_wait(&r, &at);
   ct_kept_submitted(n, step);
-  ct_kept_ended(n, err);
-  free(r.tag);
-  if (err && !n->error) n->error = err;
-  if (!err) n->stale = false;
-  if (!err) n->live->steps += n->changes;
-  if (n->error == CT_ERR_DEVICE) n->live->left.below[queue] = n->ends;
-  if (!err) (void)ct_kept_look(n); /* (the step has been made: the next one tells) */
-  return err;
+  ct_kept_ended(n, err, r.bad.code);
+  if (err) return err;
+  n->stale = false;
+  n->live->steps += n->changes;
+  (void)ct_kept_look(n); /* (the step has been made: the next one tells) */
+  return CT_OK;
 }
 
 /* ---- Runs that are submitted ---------------------------------------------------------------- */
@@ -303,7 +325,7 @@ void ct_network_end(ct_network *n, enum ct_queue queue, uint32_t first, uint32_t
 static void landed(void *arg, const struct ct_event *event) {
   struct flight *f = arg;
   ct_network *n = f->n;
-  ct_kept_ended(n, event->error);
+  ct_kept_ended(n, event->error, event->code);
   if (f->weights) {
     ct_weights_drop(f->weights, ct_use_reads(f->queue));
   } else {
@@ -456,6 +478,7 @@ int ct_network_submit(ct_network *n, const struct ct_run *run, uint64_t *tag) {
   if (!err) err = regions_of(n, run, &at);
   if (!err) err = ct_network_put_masks(n, &at, run->step);
   if (!err) err = ct_kept_begin(n, run->queue);
+  if (!err) err = ct_network_try(n, run->queue, &at, run->step);
   if (err) return err;
   struct flight *f = malloc(sizeof *f);
   if (!f) return no_memory(n->dev);

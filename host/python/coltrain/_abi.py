@@ -181,6 +181,14 @@ class Optimiser(enum.IntEnum):
     ADAMW = 2
 
 
+class Masks(enum.IntEnum):
+    """enum ct_masks."""
+
+    DEFAULT = 0
+    ON = 1
+    OFF = 2
+
+
 class MemberState(enum.IntEnum):
     """enum ct_member_state."""
 
@@ -595,7 +603,7 @@ class ct_network_options(ctypes.Structure):
     like: int | None
     members: int
     shared: bool
-    masks: bool
+    masks: int
     bits: int
     refresh: int
     error: float
@@ -610,7 +618,7 @@ class ct_network_options(ctypes.Structure):
         ("like", ctypes.c_void_p),
         ("members", ctypes.c_uint32),
         ("shared", ctypes.c_bool),
-        ("masks", ctypes.c_bool),
+        ("masks", ctypes.c_int),
         ("bits", ctypes.c_uint32),
         ("refresh", ctypes.c_uint32),
         ("error", ctypes.c_double),
@@ -665,6 +673,7 @@ class ct_network_info(ctypes.Structure):
     bits: int
     masks: bool
     continued: bool
+    pressed: int
 
     _fields_ = [
         ("seed", ctypes.c_uint64),
@@ -688,6 +697,7 @@ class ct_network_info(ctypes.Structure):
         ("bits", ctypes.c_uint32),
         ("masks", ctypes.c_bool),
         ("continued", ctypes.c_bool),
+        ("pressed", ctypes.c_uint64),
     ]
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from ._abi import Queue, Role, ct_members, ct_network_info, ct_network_kept, ct_network_options, ct_network_stage, ct_optimise, ct_run, ct_schedule
+from ._abi import Masks, Queue, Role, ct_members, ct_network_info, ct_network_kept, ct_network_options, ct_network_stage, ct_optimise, ct_run, ct_schedule
 from ._arrays import F32, Array, address, floats, octets
 from ._connection import Connection, Handle, raw_of
 from ._lib import lib
@@ -119,6 +119,8 @@ class CompiledInfo:
     """... and whether what ReLUs let through is kept beside it."""
     continued: bool = False
     """Its bounds are those of its file, or came of them."""
+    pressed: int = 0
+    """Looks at gradients behind the first 20 steps, and runs that failed, for which there were too few pages: bounds are larger than `error` wants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +169,11 @@ class Frame(Handle):
         return result
 
 
-def _options(mantissa: SupportsIndex, expect: bool, error: float, bits: SupportsIndex, refresh: SupportsIndex, masks: bool) -> ct_network_options:
+def _options(mantissa: SupportsIndex, expect: bool, error: float, bits: SupportsIndex, refresh: SupportsIndex, masks: bool | None) -> ct_network_options:
     """What a graph and a file are compiled with alike."""
-    options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect, masks=masks)
+    options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect)
+    if masks is not None:
+        options.masks = Masks.ON if masks else Masks.OFF
     options.error, options.bits, options.refresh = real(error, "error"), whole(bits, "bits"), whole(refresh, "refresh")
     return options
 
@@ -199,7 +203,7 @@ class Compiled(Served):
         error: float = 0.0,
         bits: SupportsIndex = 0,
         refresh: SupportsIndex = 0,
-        masks: bool = False,
+        masks: bool | None = None,
         weights_of: Compiled | None = None,
     ) -> None:
         graph = network if isinstance(network, Graph) else network.graph
@@ -230,7 +234,7 @@ class Compiled(Served):
         error: float = 0.0,
         bits: SupportsIndex = 0,
         refresh: SupportsIndex = 0,
-        masks: bool = False,
+        masks: bool | None = None,
     ) -> Compiled:
         """The network of a file; :meth:`Device.load_network` calls it."""
         options = _options(mantissa, expect, error, bits, refresh, masks)
@@ -289,6 +293,7 @@ class Compiled(Served):
             refresh=raw.refresh,
             masks=raw.masks,
             continued=raw.continued,
+            pressed=raw.pressed,
         )
 
     @property

@@ -26,8 +26,12 @@ int load_check(const struct load *l, int rc, const char *doing) {
 }
 
 int load_job_failed(const struct ct_event *event, const char *what) {
-  return cli_fail("%s failed on the device: %s (address 0x%" PRIx32 ")", what,
-                  ct_code_text(event->code), event->address);
+  const bool comp = event->error == CT_ERR_JOB && event->code == CT_DEV_COMP;
+  return cli_fail("%s failed on the device: %s (address 0x%" PRIx32 ")%s", what,
+                  ct_code_text(event->code), event->address,
+                  comp ? ". Pages for what is kept compressed may be full: have some for more bits "
+                         "a number (--keep compressed:ERROR:BITS), or take smaller batches"
+                       : "");
 }
 
 /* ---- Turns ---- */

@@ -34,19 +34,24 @@ static const char *const formats[] = {
     [CT_FORMAT_HBFP6] = "hbfp6",         [CT_FORMAT_HBFP4] = "hbfp4",
     [CT_FORMAT_RECOMPUTE] = "recompute", [CT_FORMAT_COMPRESSED] = "compressed"};
 
-/* Behind "compressed": ":ERROR", ":ERROR:BITS" or nothing, and ":mask" or nothing. */
+/* ":mask", ":nomask" or nothing. */
+static bool take_masks(const char *arg, enum ct_masks *masks) {
+  if (!strcmp(arg, ":mask")) *masks = CT_MASKS_ON;
+  if (!strcmp(arg, ":nomask")) *masks = CT_MASKS_OFF;
+  return !*arg || *masks != CT_MASKS_DEFAULT;
+}
+
+/* Behind "compressed": ":ERROR", ":ERROR:BITS" or nothing, and what take_masks() takes. */
 static bool take_error(const char *arg, struct asked_keep *keep) {
   char *end;
   keep->error = KEEP_ERROR;
-  keep->masks = !strcmp(arg, ":mask");
-  if (!*arg || keep->masks) return true;
+  if (take_masks(arg, &keep->masks)) return true;
   if (*arg != ':') return false;
   keep->error = strtod(arg + 1, &end);
   if (end == arg + 1 || !(keep->error >= 0 && keep->error <= 1)) return false;
   if (*end == ':' && end[1] >= '1' && end[1] <= '9')
     keep->bits = (uint32_t)strtoul(end + 1, &end, 10);
-  keep->masks = !strcmp(end, ":mask");
-  return (!*end || keep->masks) && keep->bits <= CT_KEPT_BITS;
+  return take_masks(end, &keep->masks) && keep->bits <= CT_KEPT_BITS;
 }
 
 struct asked_keep asked_take_keep(const char *arg, const struct argp_state *state) {
@@ -58,7 +63,7 @@ struct asked_keep asked_take_keep(const char *arg, const struct argp_state *stat
     if (!strcmp(arg, formats[f]))
       return (struct asked_keep){.given = true, .format = (enum ct_format)f};
   argp_error(state,
-             "--keep: fp32, hbfp8, hbfp6, hbfp4, recompute or compressed:ERROR:BITS:mask (0..1, "
+             "--keep: fp32, hbfp8, hbfp6, hbfp4, recompute or compressed:ERROR:BITS:nomask (0..1, "
              "1..%d), not %s",
              CT_KEPT_BITS, arg);
   return keep;

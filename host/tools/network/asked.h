@@ -31,7 +31,7 @@ struct asked_keep {
   enum ct_format format;
   double error; /* compressed: struct ct_network_options.error, .bits, .masks */
   uint32_t bits;
-  bool masks;
+  enum ct_masks masks;
 };
 struct asked_name {
   const char *model;
@@ -51,7 +51,7 @@ uint64_t asked_take_size(const char *arg, const struct argp_state *state);
 /* The argument of --keep, and its name; what is none is a usage error. */
 #define ASKED_KEEP                                                                           \
   "How activations and their gradients are kept between layers: fp32, hbfp8, hbfp6, hbfp4, " \
-  "recompute or compressed[:ERROR[:BITS]][:mask], "
+  "recompute or compressed[:ERROR[:BITS]][:nomask], "
 struct asked_keep asked_take_keep(const char *arg, const struct argp_state *state);
 const char *asked_format_name(enum ct_format format);
 /* What it says of how a network is compiled. */

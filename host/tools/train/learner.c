@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "learner.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 int learner_open(struct learner *l, const struct learn *learn, const struct ct_dataset *ds,
@@ -52,6 +54,18 @@ int learner_batch_write(struct learner_batch *b, const float *x, const uint32_t 
 
 int learner_batch_loss(struct learner_batch *b, float *loss) {
   return b->of->ops->batch_loss(b, loss);
+}
+
+void learner_tell(struct learner *l) {
+  enum { KEPT_BITS = 12 }; /* for which there may be pages */
+  struct ct_network_info info;
+  if (!l->steps || ct_network_info(l->steps, &info) || !info.pressed) return;
+  const uint32_t more = info.bits < KEPT_BITS ? info.bits + 1 : info.bits;
+  fprintf(stderr,
+          "coltrain: --keep compressed:%g:%" PRIu32
+          " has too few pages for that error (so said %" PRIu64
+          " of the looks at gradients), so more was lost; compressed:%g:%" PRIu32 " has more\n",
+          info.error, info.bits, info.pressed, info.error, more);
 }
 
 int learner_step(struct learner *l, struct learner_batch *b, uint64_t step, void *user) {

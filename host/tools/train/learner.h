@@ -100,6 +100,9 @@ int learner_batch_loss(struct learner_batch *b, float *loss);
 /* Submits the step of that number. */
 int learner_step(struct learner *l, struct learner_batch *b, uint64_t step, void *user);
 
+/* Says on stderr what somebody who has trained should know, if there is something. */
+void learner_tell(struct learner *l);
+
 /* ---- Serving ---- */
 
 /* Submits the publishing of the weights as they are after the steps before. */

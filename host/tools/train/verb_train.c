@@ -208,6 +208,7 @@ static int run_feeder(struct train *t) {
   if (!status && !t->trainer.losses)
     status = cli_fail("no memory for the losses of %" PRIu64 " epochs", t->l->epochs);
   if (!status) status = run_epochs(t);
+  if (!status) learner_tell(&t->trainer.learner);
   free(t->trainer.losses);
   json_decref(t->epochs);
   return status;

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bounds of what networks keep compressed, as gradients can stand them and pages have room.
+ *
+ * With an error e of a value the gradient of a weight, which is made of it and of delta, has the
+ * deviation e * sqrt(R / 3) * ||delta||, R the part of values that are not 0. It shall be s of the
+ * mean of the weight's momentum, and e half of the largest value at most: where gradients vanish it
+ * would grow beyond all bounds. (docs/compression.md)
+ *
+ * Where something is made of it again that makes the gradient, e becomes an error of that:
+ * normalising multiplies it. Where it is normalised over the batch, and the weight is the scale,
+ * delta is divided by the deviation of its column, and zeros are numbers as all others.
+ *
+ * What that takes must fit the pages until the next look. So where it is likely not to, all bounds
+ * are larger, by the same factor.
+ */
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "ct_graph_impl.h"
+#include "ct_network_kept.h"
+
+enum { FIRST_STEPS = 20 };
+
+bool ct_kept_looks(const ct_network *n, uint64_t step) {
+  return ct_keeps(n) && n->kept_error > 0 && (step < FIRST_STEPS || step % n->refresh == 0);
+}
+
+/* What a run has left of a tensor. */
+struct seen {
+  uint8_t *index, *page; /* its index, all pages in use */
+  uint64_t pages;        /* bytes of them */
+  uint64_t nonzero, units;
+  uint32_t groups;
+  double largest;
+};
+
+static void count_block(struct seen *s, const struct ct_act_block *b) {
+  int most = 0;
+  for (unsigned i = 0; i < CT_TILE; ++i) {
+    const int q = b->q[i] < 0 ? -b->q[i] : b->q[i];
+    s->nonzero += q != 0;
+    if (q > most) most = q;
+  }
+  if (most && ldexp(most, b->e - 133) > s->largest) s->largest = ldexp(most, b->e - 133);
+}
+
+/* The groups lie where they were, though their pages are free again. */
+static int count_group(ct_network *n, struct seen *s, uint32_t entry, uint32_t tiles) {
+  struct ct_act_block b[CT_ACT_TILES * CT_ACT_BLOCKS];
+  const uint64_t at = (uint64_t)ct_act_entry_place(entry) * CT_UNIT;
+  const unsigned units = ct_act_entry_units(entry);
+  if (at + (uint64_t)units * CT_UNIT > s->pages || !ct_act_decode(s->page + at, units, tiles, b))
+    return ct_fail(n->dev, CT_ERR_DEVICE, "what was kept compressed cannot be read");
+  for (uint32_t i = 0; i < tiles * CT_ACT_BLOCKS; ++i)
+    count_block(s, &b[i]);
+  return CT_OK;
+}
+
+static int count_groups(ct_network *n, struct seen *s, const struct ct_kept *k) {
+  uint32_t left = ct_tiles(k->rows) * ct_tiles(k->cols);
+  int err = CT_OK;
+  for (size_t i = 0; i < ct_kept_entries(k) && !err; ++i) {
+    const uint32_t entry = ct_act_entry_at(s->index, i), tiles = ct_min_u32(left, CT_ACT_TILES);
+    if (!ct_act_entry_units(entry)) continue;
+    if (k->sums) err = count_group(n, s, entry, tiles);
+    s->units += ct_act_entry_units(entry);
+    ++s->groups;
+    left -= tiles;
+  }
+  return err;
+}
+
+/* Columns by the variance that they are divided by. */
+static int normalise(ct_network *n, const struct ct_kept_sum *sum, float *delta) {
+  const size_t cols = sum->delta.cols;
+  float *x = malloc(cols * sizeof *x);
+  if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a variance");
+  const struct ct_regions own = ct_network_own(n);
+  const int err = ct_network_get_tensor(n, &own, &n->compiled.lay[sum->variance], x);
+  for (size_t i = 0; i < cols && !err; ++i)
+    delta[i] = (float)((double)delta[i] / ((double)x[i] + sum->epsilon));
+  free(x);
+  return err;
+}
+
+/* The mean of squares of what normalising multiplies by: 1 where nothing is normalised. */
+static int gain_of(ct_network *n, const struct ct_kept_sum *sum, double *gain) {
+  const size_t cols = sum->through ? (size_t)n->graph->tensor[sum->through]->elements : 0;
+  *gain = 1;
+  if (!cols) return CT_OK;
+  float *x = malloc(2 * cols * sizeof *x);
+  if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a variance");
+  const struct ct_regions own = ct_network_own(n);
+  int err = ct_network_get_tensor(n, &own, &n->compiled.lay[sum->through], x);
+  if (!err) err = ct_network_get_tensor(n, &own, &n->compiled.lay[sum->divisor], x + cols);
+  double all = 0;
+  for (size_t i = 0; i < cols && !err; ++i)
+    all += (double)x[i] * x[i] / ((double)x[cols + i] + sum->epsilon) / (double)cols;
+  free(x);
+  if (!err) *gain = all;
+  return err;
+}
+
+/* The mean of a momentum's magnitudes; the mean over columns of delta's squares. */
+static int mean_of(ct_network *n, const struct ct_kept_sum *sum, double *momentum, double *delta) {
+  const struct ct_gtensor *t = n->graph->tensor[sum->momentum];
+  const size_t cols = sum->delta.cols, count = t->elements > cols ? t->elements : cols;
+  float *x = malloc(count * sizeof *x);
+  if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a momentum");
+  const struct ct_regions own = ct_network_own(n);
+  int err = ct_network_get(n, &own, &sum->delta, x);
+  if (!err && sum->variance) err = normalise(n, sum, x);
+  *delta = *momentum = 0;
+  for (size_t i = 0; i < cols && !err; ++i)
+    *delta += (double)x[i] / (double)cols;
+  if (!err) err = ct_network_get_tensor(n, &own, &n->compiled.lay[sum->momentum], x);
+  for (size_t i = 0; i < t->elements && !err; ++i)
+    *momentum += (x[i] < 0 ? -(double)x[i] : (double)x[i]) / (double)t->elements;
+  free(x);
+  return err;
+}
+
+/* The largest k with 2^k at most the root. */
+static int root_log2(double square) {
+  int k = 0;
+  while (square >= 4) {
+    square /= 4;
+    ++k;
+  }
+  while (square < 1) {
+    square *= 4;
+    --k;
+  }
+  return k;
+}
+
+/* An error's square as a bound. Where nothing is known, as behind gradients that are all 0 or no
+ * numbers, nothing is lost, or with few pages no more than before. */
+static uint8_t bound_of(double square, uint8_t unknown) {
+  if (!(square > 0) || !(square <= DBL_MAX)) return unknown;
+  const int k = root_log2(square) + 134;
+  return (uint8_t)(k < 0 ? 0 : k > 254 ? 254 : k);
+}
+
+/* The bound that gradients can stand. */
+static int bound_for(ct_network *n, const struct seen *s, const struct ct_kept *k, uint8_t *bound) {
+  const double nonzero = (double)s->nonzero / ((double)k->rows * k->cols);
+  double least = s->largest * s->largest / 4;
+  int err = CT_OK;
+  for (unsigned j = 0; j < k->sums && !err; ++j) {
+    const double part = k->sum[j].variance || k->sum[j].derived ? 1 : nonzero;
+    double momentum = 0, delta = 0, gain = 1;
+    err = mean_of(n, &k->sum[j], &momentum, &delta);
+    if (!err) err = gain_of(n, &k->sum[j], &gain);
+    const double error = n->kept_error * momentum,
+                 square = error * error / (part / 3 * delta * gain);
+    if (!(square > least)) least = square;
+  }
+  if (!err) *bound = bound_of(least, ct_kept_has_few(n) ? *bound : 0);
+  return err;
+}
+
+/* ---- Room for it --------------------------------------------------------------------------- */
+
+/* What a tensor has taken, and with which bound. */
+struct taken {
+  uint64_t units, nonzero;
+  uint32_t groups;
+  uint8_t bound;
+};
+
+static int look_at(ct_network *n, struct seen *s, size_t i, struct taken *t) {
+  const struct ct_kept *k = &n->compiled.kept[i];
+  int err = ct_mem_read(n->dev, ct_kept_index(n, k), s->index,
+                        (size_t)ct_pack_units(k->rows, k->cols) * CT_UNIT);
+  s->nonzero = s->units = 0;
+  s->groups = 0;
+  s->largest = 0;
+  if (!err) err = count_groups(n, s, k);
+  *t = (struct taken){s->units, s->nonzero, s->groups, n->bound[i]};
+  return err || !k->sums ? err : bound_for(n, s, k, &n->bound[i]);
+}
+
+/* Units with another bound. A closer one may take a bit more for each number and each step of it,
+ * also for those that were 0; a larger one takes a bit less for those that were not. */
+static double units_with(const struct ct_kept *k, const struct taken *t, unsigned bound) {
+  const double bits = 128, least = t->groups, most = (double)t->groups * CT_ACT_UNITS,
+               all = (double)ct_kept_tiles(k) * CT_TILE * CT_TILE,
+               closer = (double)t->bound - bound, units = (double)t->units;
+  if (!t->bound) return units;
+  if (!bound) return most;
+  const double with = units + closer * (closer > 0 ? all : (double)t->nonzero) / bits;
+  return with < least ? least : with > most ? most : with;
+}
+
+/* Pages if all bounds are so much larger. The last group of a page leaves half of its units free on
+ * average. */
+static double pages_with(const ct_network *n, const struct taken *taken, unsigned more) {
+  enum { PAGE = CT_PAGE_BYTES / CT_UNIT };
+  double pages = 0;
+  for (size_t i = 0; i < n->compiled.kepts; ++i) {
+    const struct ct_kept *k = &n->compiled.kept[i];
+    const struct taken *t = &taken[i];
+    const double units = k->sums ? units_with(k, t, ct_kept_wider(n, i, more)) : (double)t->units;
+    if (t->groups) pages += 1 + units / (PAGE - units / t->groups / 2);
+  }
+  return pages;
+}
+
+/* An eighth of the pages is left for what grows until the next look. */
+static void make_fit(ct_network *n, const struct taken *taken) {
+  enum { PART = 8, WIDEST = 32 };
+  const uint32_t pages = n->shared->page_count, room = pages - pages / PART;
+  unsigned more = 0;
+  if (n->shared->page_bits >= CT_KEPT_BITS) return;
+  while (more < WIDEST && pages_with(n, taken, more) > room)
+    ++more;
+  if (!more) return;
+  (void)ct_kept_widen(n, more);
+  n->pressed += n->live->steps > FIRST_STEPS;
+}
+
+static size_t largest_index(const ct_network *n) {
+  size_t units = 1;
+  for (size_t i = 0; i < n->compiled.kepts; ++i) {
+    const struct ct_kept *k = &n->compiled.kept[i];
+    if (ct_pack_units(k->rows, k->cols) > units) units = ct_pack_units(k->rows, k->cols);
+  }
+  return units * CT_UNIT;
+}
+
+int ct_kept_look(ct_network *n) {
+  struct ct_shared *shared = n->shared;
+  ct_network *who = shared->looking;
+  struct seen s = {.pages = 0};
+  uint32_t most = 0;
+  if (!who) return CT_OK;
+  struct taken *taken = calloc(who->compiled.kepts, sizeof *taken);
+  int err = ct_reg_read(n->dev, ct_queue_reg(CT_TRAINING, CT_CREG_ARENA_MOST), &most);
+  s.pages = (uint64_t)ct_min_u32(most, shared->page_count) * CT_PAGE_BYTES;
+  s.index = malloc(largest_index(n));
+  s.page = malloc(s.pages + 1);
+  if (!err && (!s.index || !s.page || !taken))
+    err = ct_fail(n->dev, CT_ERR_MEMORY, "no memory for what is kept compressed");
+  if (!err) err = ct_mem_read(n->dev, ct_first_page(shared), s.page, s.pages);
+  for (size_t i = 0; i < who->compiled.kepts && !err; ++i)
+    err = look_at(who, &s, i, &taken[i]);
+  if (!err) make_fit(who, taken);
+  free(taken);
+  free(s.index);
+  free(s.page);
+  if (!err) shared->looking = NULL;
+  return err;
+}
