@@ -26,8 +26,10 @@ YOSYS     ?= yosys
 # Debian's, which has Debian's NumPy.
 PYTHON    ?= /usr/bin/python3
 OBJCACHE  ?= $(shell command -v ccache 2>/dev/null)
+# Where the sources lie is in no object file, so trees of the same sources have the same ones, in the cache, too.
+export CCACHE_BASEDIR ?= $(CURDIR)
 CFLAGS    ?= -O2 -g
-override CFLAGS += -std=c11 -Wall -Wextra -Werror -ffp-contract=off
+override CFLAGS += -std=c11 -fdebug-prefix-map=$(CURDIR)=. -Wall -Wextra -Werror -ffp-contract=off
 CPPFLAGS  += -D_POSIX_C_SOURCE=200809L
 
 empty :=
