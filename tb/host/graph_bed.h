@@ -7,14 +7,14 @@
 #include "ct_tb.h"
 
 #include "coltrain/coltrain.h"
-#include "coltrain/graph.h"
+#include "coltrain/network.h"
 
 struct bed {
   ct_graph *g;
   double **data; /* by tensor; NULL: no value is given or asked for */
   size_t room;
   uint64_t seed, step;
-  bool masks; /* of gates, beside what a network keeps compressed */
+  enum ct_masks masks; /* of gates, beside what a network keeps compressed */
   bool update;
   bool formats; /* some tensors are kept in another format than FP32 */
 };

@@ -15,7 +15,7 @@ bool net_try_open(struct net_bed *n, struct bed *bed, const char *uri) {
   *n = (struct net_bed){.bed = bed};
   if (ct_open(uri, &n->dev)) fail_msg("%s: %s", uri, ct_last_error(NULL));
   const struct ct_network_options options = {.seed = bed->seed,
-                                             .masks = bed->masks ? CT_MASKS_ON : CT_MASKS_OFF};
+                                             .masks = bed->masks ? bed->masks : CT_MASKS_OFF};
   const int err = ct_network_create(n->dev, bed->g, &options, &n->net);
   if (err == CT_ERR_NO_SPACE && strstr(ct_last_error(n->dev), "words of scratchpad")) {
     ct_close(n->dev);

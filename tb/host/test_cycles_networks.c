@@ -20,8 +20,8 @@ struct net {
   uint32_t batch;
   bool train;
   enum ct_format keep; /* what a step keeps; FP32: nothing is said */
-  bool masks;
-  uint32_t bits; /* of what is compressed, as in struct ct_network_options */
+  enum ct_masks masks; /* CT_MASKS_DEFAULT: none */
+  uint32_t bits;       /* of what is compressed, as in struct ct_network_options */
 };
 
 static ct_graph *graph_of(const struct net *n) {
@@ -108,7 +108,7 @@ static void layers(void **state) {
   ct_graph *g = graph_of(n);
   if (ct_open(n->uri, &dev)) fail_msg("%s", ct_last_error(NULL));
   const struct ct_network_options options = {.expect = true,
-                                             .masks = n->masks ? CT_MASKS_ON : CT_MASKS_OFF,
+                                             .masks = n->masks ? n->masks : CT_MASKS_OFF,
                                              .bits = n->bits,
                                              .error = n->bits ? 0.1 : 0};
   assert_int_equal(ct_network_create(dev, g, &options, &net), CT_OK);
@@ -138,10 +138,14 @@ int main(void) {
                           resnet_small = NET("sim:core=16x8", "resnet8", 1, .train = true),
                           lenet_comp =
                               NET("sim:", "lenet5", 2, .train = true, .keep = CT_FORMAT_COMPRESSED),
-                          lenet_masks = NET("sim:core=16x8", "lenet5", 2, .train = true,
-                                            .keep = CT_FORMAT_COMPRESSED, .masks = true, .bits = 5),
+                          lenet_masks =
+                              NET("sim:core=16x8", "lenet5", 2, .train = true,
+                                  .keep = CT_FORMAT_COMPRESSED, .masks = CT_MASKS_ON, .bits = 5),
                           resnet_masks = NET("sim:", "resnet8", 1, .train = true,
-                                             .keep = CT_FORMAT_COMPRESSED, .masks = true),
+                                             .keep = CT_FORMAT_COMPRESSED, .masks = CT_MASKS_ON),
+                          resnet_stored =
+                              NET("sim:", "resnet8", 1, .train = true, .keep = CT_FORMAT_COMPRESSED,
+                                  .masks = CT_MASKS_STORED),
                           resnet_comp = NET("sim:core=16x8", "resnet8", 1, .train = true,
                                             .keep = CT_FORMAT_COMPRESSED, .bits = 5);
   const struct CMUnitTest tests[] = {
@@ -154,6 +158,7 @@ int main(void) {
       cmocka_unit_test_prestate(layers, (void *)&lenet_comp),
       cmocka_unit_test_prestate(layers, (void *)&lenet_masks),
       cmocka_unit_test_prestate(layers, (void *)&resnet_masks),
+      cmocka_unit_test_prestate(layers, (void *)&resnet_stored),
       cmocka_unit_test_prestate(layers, (void *)&resnet_comp),
   };
   return cmocka_run_group_tests_name("cycles of networks", tests, NULL, NULL);

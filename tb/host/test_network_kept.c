@@ -128,7 +128,7 @@ static void test_same_bits(void **state) {
     const struct outcome want = two_steps(&b, "emu:", CT_FORMAT_HBFP8, seed, 0);
     const struct outcome again = two_steps(&b, "emu:", CT_FORMAT_RECOMPUTE, seed, 0);
     const struct outcome comp = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, seed, 0);
-    b.masks = true;
+    b.masks = i % 2 ? CT_MASKS_STORED : CT_MASKS_ON;
     const struct outcome masked = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, seed, 0);
     const struct outcome small = two_steps(&b, "emu:core=16x8", CT_FORMAT_COMPRESSED, seed, 0);
     if (again.digest != want.digest)
@@ -201,7 +201,7 @@ static void test_same_on_simulated_cores(void **state) {
     struct bed b;
     char text[1024];
     net_random(&b, &shape, &rng);
-    b.masks = i % 2;
+    b.masks = (enum ct_masks)(CT_MASKS_ON + ct_rng_below(&rng, 3));
     const struct outcome want = two_steps(&b, "emu:", CT_FORMAT_COMPRESSED, seed, bound);
     for (size_t u = 0; u < sizeof uris / sizeof *uris; ++u) {
       const struct outcome own = two_steps(&b, uris[u][0], CT_FORMAT_COMPRESSED, seed, bound);
@@ -238,9 +238,9 @@ static struct kernels kernels_of(const ct_network *net) {
   return k;
 }
 
-static struct kernels kernels_with(uint32_t batch, bool masks) {
+static struct kernels kernels_with(uint32_t batch, enum ct_masks masks) {
   static const struct ct_optimise how = {.schedule = {.rate = 0.125}, .momentum = 0.5};
-  const struct ct_network_options options = {.masks = masks ? CT_MASKS_ON : CT_MASKS_OFF};
+  const struct ct_network_options options = {.masks = masks};
   ct_device *dev;
   ct_network *net;
   struct bed b;
@@ -264,11 +264,13 @@ static struct kernels kernels_with(uint32_t batch, bool masks) {
  * unpack. Smaller maps have kernels for that. */
 static void test_on_the_way(void **state) {
   (void)state;
-  struct kernels k = kernels_with(4, false);
+  struct kernels k = kernels_with(4, CT_MASKS_OFF);
   assert_true(k.storing == 10 && k.packing == 1 && k.unpacking == 1 && k.made_again == 0);
-  k = kernels_with(4, true); /* seven masks, of which four are read where they are */
+  k = kernels_with(4, CT_MASKS_ON); /* seven masks, of which four are read where they are */
   assert_true(k.storing == 16 && k.packing == 1);
-  k = kernels_with(1, false); /* the last maps are 8 x 8 */
+  k = kernels_with(4, CT_MASKS_STORED); /* three: the others are of what is made again */
+  assert_true(k.storing == 12 && k.packing == 1);
+  k = kernels_with(1, CT_MASKS_OFF); /* the last maps are 8 x 8 */
   assert_true(k.packing > 1 && k.storing > 0 && k.made_again > 0);
 }
 
@@ -1281,10 +1283,10 @@ static void test_masks_by_default(void **state) {
   static const struct {
     double error;
     enum ct_masks asked;
-    bool has, beside; /* one like it that does not say */
-  } want[] = {{0, CT_MASKS_DEFAULT, false, false}, {0.01, CT_MASKS_DEFAULT, true, true},
-              {0.1, CT_MASKS_DEFAULT, true, true}, {0.1, CT_MASKS_OFF, false, false},
-              {0.1, CT_MASKS_ON, true, true},      {0, CT_MASKS_ON, true, true}};
+    enum ct_masks has; /* and one like it that does not say */
+  } want[] = {{0, CT_MASKS_DEFAULT, CT_MASKS_OFF},      {0.01, CT_MASKS_DEFAULT, CT_MASKS_STORED},
+              {0.1, CT_MASKS_DEFAULT, CT_MASKS_STORED}, {0.1, CT_MASKS_OFF, CT_MASKS_OFF},
+              {0.1, CT_MASKS_ON, CT_MASKS_ON},          {0, CT_MASKS_STORED, CT_MASKS_STORED}};
   ct_device *dev;
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
   for (size_t i = 0; i < sizeof want / sizeof *want; ++i) {
@@ -1293,7 +1295,7 @@ static void test_masks_by_default(void **state) {
     const struct ct_network_options like = {.error = want[i].error, .like = net};
     ct_network *other = kept_network(dev, &like);
     assert_int_equal(kept_info(net).masks, want[i].has);
-    assert_int_equal(kept_info(other).masks, want[i].beside);
+    assert_int_equal(kept_info(other).masks, want[i].has);
     assert_int_equal(kept_info(net).together, 2);
     ct_network_free(other);
     ct_network_free(net);
@@ -1312,7 +1314,7 @@ static void test_refused(void **state) {
   ct_close(dev);
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
   const struct ct_network_options members = {.members = 2}, wrong = {.error = -1},
-                                  little = {.bits = 13}, masks = {.masks = CT_MASKS_OFF + 1};
+                                  little = {.bits = 13}, masks = {.masks = CT_MASKS_STORED + 1};
   assert_int_equal(ct_network_create(dev, g, &members, &net), CT_ERR_UNSUPPORTED);
   assert_non_null(strstr(ct_last_error(dev), "several members"));
   assert_int_equal(ct_network_create(dev, g, &wrong, &net), CT_ERR_ARG);

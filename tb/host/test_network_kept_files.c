@@ -57,11 +57,11 @@ struct past {
 };
 
 /* Up to TO, by way of a file after HALF if there is a device to go on with. */
-static struct past trained(const char *uri, const char *other, bool masks, bool submit) {
+static struct past trained(const char *uri, const char *other, enum ct_masks masks, bool submit) {
   struct ct_network_options how = in_file;
   struct past p = {0};
   ct_device *dev;
-  how.masks = masks ? CT_MASKS_ON : CT_MASKS_OFF;
+  how.masks = masks;
   assert_int_equal(ct_open(uri, &dev), CT_OK);
   ct_network *net = kept_network(dev, &how);
   kept_ready(net);
@@ -91,7 +91,9 @@ static struct past trained(const char *uri, const char *other, bool masks, bool 
 static void test_a_file_goes_on(void **state) {
   (void)state;
   for (unsigned i = 0; i < 4; ++i) {
-    const bool masks = i & 1, submit = i & 2;
+    static const enum ct_masks all[] = {CT_MASKS_OFF, CT_MASKS_ON, CT_MASKS_STORED, CT_MASKS_ON};
+    const enum ct_masks masks = all[i];
+    const bool submit = i & 2;
     const struct past want = trained("emu:", NULL, masks, submit),
                       got = trained("emu:", i ? "emu:" : "emu:core=16x8", masks, submit);
     assert_memory_equal(got.bound, want.bound, sizeof got.bound);
@@ -213,7 +215,8 @@ static void test_other_settings(void **state) {
   ct_network_free(net);
   DOES_NOT_FIT(dev, "an error of 0.1, not 0.2", ct_network_load(dev, path, &more, &other));
   DOES_NOT_FIT(dev, "a look each 4 steps, not each 5", ct_network_load(dev, path, &often, &other));
-  DOES_NOT_FIT(dev, "without masks, not with them", ct_network_load(dev, path, &masked, &other));
+  DOES_NOT_FIT(dev, "without masks, not with all masks",
+               ct_network_load(dev, path, &masked, &other));
   const struct ct_network_options none[] = {{.error = (double)NAN}, {.error = -0.1}};
   for (unsigned i = 0; i < 2; ++i) {
     assert_int_equal(ct_network_load(dev, path, &none[i], &other), CT_ERR_ARG);
@@ -282,10 +285,10 @@ static void test_other_tensors(void **state) {
   write_back(dev, data, size);
   DOES_NOT_FIT(dev, "no bound for that in its place", ct_network_restore(net, path));
   p[HEAD] ^= 1;
-  p[FLAGS] ^= 2; /* of which nobody knows what it means */
+  p[FLAGS] ^= 4; /* of which nobody knows what it means */
   write_back(dev, data, size);
   assert_int_equal(ct_network_restore(net, path), CT_ERR_FORMAT);
-  p[FLAGS] ^= 2;
+  p[FLAGS] ^= 4;
   uint8_t *one = malloc(size + first);
   memcpy(one, data, size); /* one more, the first again */
   memcpy(one + size - 4, p + HEAD, first);

@@ -153,15 +153,22 @@ def test_kept_by_hand() -> None:
         assert network.info.pages >= network.info.pages_most > 0 and all(k.bytes > 0 for k in network.kept)
         with pytest.raises(coltrain.ArgumentError):
             network.keep_within(lossy, 255)
-    for error, masks, has in ((0.1, None, True), (0.0, None, False), (0.1, False, False), (0.0, True, True)):
+    kinds = coltrain.Masks
+    for error, masks, has in (
+        (0.1, None, kinds.STORED),
+        (0.0, None, kinds.OFF),
+        (0.1, False, kinds.OFF),
+        (0.0, True, kinds.ON),
+        (0.0, kinds.STORED, kinds.STORED),
+    ):
         with coltrain.open("emu:") as device, device.compile(graph, error=error, masks=masks) as network:
             assert network.info.masks == has
     with coltrain.open("emu:compress=0") as device, pytest.raises(coltrain.UnsupportedError, match="compressed"):
         device.compile(graph)
 
 
-@pytest.mark.parametrize("masks", [False, True])
-def test_files_go_on(tmp_path: Path, masks: bool) -> None:
+@pytest.mark.parametrize("masks", [coltrain.Masks.OFF, coltrain.Masks.ON, coltrain.Masks.STORED])
+def test_files_go_on(tmp_path: Path, masks: coltrain.Masks) -> None:
     """Ten steps are five, a file, and five, to the bit."""
     graph = coltrain.Graph.builtin("resnet8", 1, training=True)
     graph.optimise("loss", 0.01, momentum=0.9)
@@ -291,7 +298,7 @@ def test_what_must_be_the_same(tmp_path: Path) -> None:
 
 def test_deviations() -> None:
     """Bounds do what the formula says: a power of two, rounded down, is more than half of what is allowed."""
-    for keep in ("s=0.1", "s=0.1-mask"):
+    for keep in ("s=0.1-nomask", "s=0.1"):
         figures = measure(Setup("lenet5", keep, 1, 16, 320, "random-28x28x1", "emu:"))
         own = {(d["tensor"], d["weight"]): d["deviation"] for d in figures["deviations"] if d["made_of_it"]}
         assert set(own) == {("pool1", "conv2.weight"), ("pool2", "fc1.weight"), ("fc1", "fc2.weight"), ("fc2", "logits.weight")}
@@ -299,7 +306,7 @@ def test_deviations() -> None:
         assert 0.65 < sum(own.values()) / len(own) < 1.6, own  # K is neither one more nor one less
         assert figures["deviation_own"] == max(own.values())
         assert figures["reserved_bytes"] >= figures["peak_bytes"]
-        if WAYS[keep].masks:
+        if WAYS[keep].masks != coltrain.Masks.OFF:
             assert figures["deviation_others"] is None  # no gate is another one
         else:
             assert figures["deviation_others"] > 1

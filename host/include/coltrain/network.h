@@ -46,9 +46,12 @@ bool ct_network_has(const char *op);
 /* Whether a bit a number says what ReLUs let through, beside what is kept compressed, so that what
  * compressing loses changes none of that (docs/compression.md). */
 enum ct_masks {
-  CT_MASKS_DEFAULT, /* of `like`, if there is one, or of the file; else with an error above 0 */
-  CT_MASKS_ON,
-  CT_MASKS_OFF /* less memory, fewer cycles; with errors as large as 0.1 answers become worse */
+  CT_MASKS_DEFAULT, /* as `like` has them, if there is one, or the file; else CT_MASKS_STORED with
+                       an error above 0, CT_MASKS_OFF without */
+  CT_MASKS_ON,      /* of all results of ReLUs */
+  CT_MASKS_OFF,   /* less memory, fewer cycles; with errors as large as 0.1 answers become worse */
+  CT_MASKS_STORED /* of those that are kept themselves, where errors have one sign; not of those
+                     that are made again of what a normalisation reads, say */
 };
 
 /* How a graph is compiled; NULL and zeros are the defaults. */
@@ -288,7 +291,7 @@ struct ct_network_info {
   double error;         /* how that is done, as in struct ct_network_options; 0 if nothing is kept
                            so, as all below */
   uint32_t refresh, bits;
-  bool masks;
+  enum ct_masks masks;
   bool continued;   /* its bounds are those of its file, or came of them */
   uint64_t pressed; /* looks at gradients behind the first 20 steps, and runs that failed, for which
                        there were too few pages: bounds are larger than `error` wants */

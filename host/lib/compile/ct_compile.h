@@ -240,7 +240,8 @@ struct ct_compile_options {
   bool walks;                        /* the device has CT_FEATURE_CONVOLUTION: there are products */
   bool kernels;                      /* perceptrons are like all other graphs */
   bool compress;                     /* the device has CT_FEATURE_COMPRESSION */
-  bool masks;                        /* of gates are kept beside what is compressed */
+  bool masks;                        /* of gates are kept beside what is compressed ... */
+  bool masks_again;                  /* ... and beside what is made again of it */
   bool members;                      /* there are several */
   bool shared;                       /* they share inputs and labels */
   const struct ct_cycles_core *core; /* by whose cycles programs for members are weighed */

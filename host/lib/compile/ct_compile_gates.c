@@ -6,6 +6,10 @@
  * within a bound, numbers below the bound would not be. So a step behind the one that makes it
  * makes a mask of it, 1 where it is above 0, else 0, and gates read that: it is kept compressed,
  * too, but exactly. What nothing but gates reads for gradients needs not be kept then.
+ *
+ * Where the result itself is kept, what becomes 0 was above 0, so gates err to one side. Made again
+ * of something else that is kept, such as what a normalisation reads, it errs to both sides: masks
+ * of that are made only if one asks for them.
  */
 #include "ct_compile_impl.h"
 
@@ -90,6 +94,7 @@ static void one(struct ct_compiler *c, int value) {
   struct ct_readers r = ct_readers_of(c, value);
   const bool loses = !r.need[CT_KEEP_F32] && !(r.need[CT_KEEP_ROWS] && r.need[CT_KEEP_SQUARE]);
   if (!loses || !ct_value_is_kept(c, value, &r) || !has_gates(c, value)) return;
+  if (!c->options->masks_again && ct_is_made_again(c, value, &r)) return;
   const int mask = make_mask(c, value);
   if (c->error) return;
   for (size_t i = 0; i < c->steps; ++i)

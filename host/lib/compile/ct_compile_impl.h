@@ -434,6 +434,8 @@ struct ct_readers ct_readers_of(struct ct_compiler *c, int value);
 /* Whether it is a matrix of its own that a run makes in front, and that gradients read when at
  * least one other step has run. Orders are twice what they are. */
 bool ct_value_is_kept(const struct ct_compiler *c, int value, const struct ct_readers *r);
+/* Whether what gradients read of it is made again of something that is kept. */
+bool ct_is_made_again(struct ct_compiler *c, int value, const struct ct_readers *r);
 
 /* A step that makes something anew. */
 bool ct_step_makes_again(const struct ct_net_step *s);

@@ -489,13 +489,18 @@ static void refuse(struct ct_compiler *c, int value) {
 
 /* ---- All ----------------------------------------------------------------------------------- */
 
+bool ct_is_made_again(struct ct_compiler *c, int value, const struct ct_readers *r) {
+  const struct ct_val *v = &c->value[value];
+  const bool few = !v->whole && (v->format == CT_FORMAT_RECOMPUTE || reads_one(c, value));
+  return few && !r->again && can_be_made_again(c, value, r->first);
+}
+
 static void one(struct ct_compiler *c, int value, enum ct_format format) {
   const struct ct_readers r = ct_readers_of(c, value);
   if (!ct_value_is_kept(c, value, &r)) return;
   /* What others are made of again would have to be there when gradients begin. Whole numbers take
    * less than what they are made of. */
-  const bool few = !c->value[value].whole && (format == CT_FORMAT_RECOMPUTE || reads_one(c, value));
-  if (few && !r.again && can_be_made_again(c, value, r.first)) {
+  if (ct_is_made_again(c, value, &r)) {
     make_again(c, value, &r);
     return;
   }

@@ -56,7 +56,8 @@ int ct_network_compile(ct_network *n, bool members, bool common, const struct ct
       .model = n->guest,
       .walks = walks(n->dev),
       .compress = n->dev->info.features & CT_FEATURE_COMPRESSION,
-      .masks = n->masks,
+      .masks = n->masks != CT_MASKS_OFF,
+      .masks_again = n->masks == CT_MASKS_ON,
       .members = members,
       .shared = common,
       .core = &core,
@@ -232,10 +233,11 @@ static bool has_once(const ct_network *n) {
 
 enum { REFRESH = 50 };
 
-static bool has_masks(const struct ct_network_options *o) {
-  if (!o) return false;
-  if (o->masks != CT_MASKS_DEFAULT) return o->masks == CT_MASKS_ON;
-  return o->like ? o->like->masks : o->error > 0;
+static enum ct_masks masks_of(const struct ct_network_options *o) {
+  if (!o) return CT_MASKS_OFF;
+  if (o->masks != CT_MASKS_DEFAULT) return o->masks;
+  if (o->like) return o->like->masks;
+  return o->error > 0 ? CT_MASKS_STORED : CT_MASKS_OFF;
 }
 
 static int build(ct_network *n, const ct_graph *graph, const struct ct_network_options *o) {
@@ -245,7 +247,7 @@ static int build(ct_network *n, const ct_graph *graph, const struct ct_network_o
   n->kernels = (o && o->kernels) || n->members > 1;
   n->kept_error = o ? o->error : 0;
   n->refresh = o && o->refresh ? o->refresh : REFRESH;
-  n->masks = has_masks(o);
+  n->masks = masks_of(o);
   n->common = o && o->shared;
   n->member = calloc(n->members, sizeof *n->member);
   const ct_network *like = o ? o->like : NULL;
@@ -284,7 +286,7 @@ static int check_options(ct_device *dev, const struct ct_network_options *o) {
                    CT_MEMBERS);
   if (!(o->error >= 0 && o->error <= 1))
     return ct_fail(dev, CT_ERR_ARG, "an error of %g: 0 to 1 of the momentum", o->error);
-  if (o && o->masks > CT_MASKS_OFF)
+  if (o && o->masks > CT_MASKS_STORED)
     return ct_fail(dev, CT_ERR_ARG, "masks %u: see enum ct_masks", (unsigned)o->masks);
   if (o->bits > CT_KEPT_BITS)
     return ct_fail(dev, CT_ERR_ARG, "pages for %u bits a number: 1..%d", o->bits, CT_KEPT_BITS);

@@ -112,11 +112,11 @@ struct ct_network {
   struct ct_compiled compiled; /* the shared one, with this network's numbers of a run */
   unsigned narrow;
   bool kernels;                 /* it is by these, even if it is a perceptron */
-  bool masks;                   /* enum ct_masks: it has them */
   bool continued;               /* bounds of what is kept compressed come of its file's */
   bool once;                    /* there are stages that run once; else it is never stale */
   struct ct_network_part *part; /* by stage; programs are the shared ones */
   uint32_t members, selected;
+  enum ct_masks masks;              /* of what is kept compressed; never CT_MASKS_DEFAULT */
   bool common;                      /* inputs and labels are those of all members */
   struct ct_network_member *member; /* of each; of the selected one they are below */
   struct ct_regions base;           /* of member 0: external alone */

@@ -12,7 +12,8 @@
 #include "ct_file.h"
 #include "ct_network_file.h"
 
-enum { HEAD = 24, ENTRY = 16, MASKS = 1, EXACT = 256, MOST_K = 254 };
+enum { HEAD = 24, ENTRY = 16, EXACT = 256, MOST_K = 254 };
+enum { ALL_MASKS = 1, STORED_MASKS = 2 }; /* or neither */
 
 /* ---- Writing ------------------------------------------------------------------------------- */
 
@@ -39,7 +40,11 @@ void ct_bounds_put(const ct_network *n, uint8_t *p) {
   ct_file_put(p, error, 8);
   ct_file_put(p + 8, n->refresh, 4);
   ct_file_put(p + 12, n->shared->page_bits, 4);
-  ct_file_put(p + 16, n->masks ? MASKS : 0, 4);
+  ct_file_put(p + 16,
+              n->masks == CT_MASKS_ON    ? ALL_MASKS
+              : n->masks == CT_MASKS_OFF ? 0
+                                         : STORED_MASKS,
+              4);
   ct_file_put(p + 20, n->compiled.kepts, 4);
   p += HEAD;
   for (size_t i = 0; i < n->compiled.kepts; ++i)
@@ -80,14 +85,14 @@ static bool parse(const uint8_t *p, size_t size, struct ct_bounds *b) {
   b->refresh = (uint32_t)ct_file_get(p + 8, 4);
   b->bits = (uint32_t)ct_file_get(p + 12, 4);
   const uint64_t flags = ct_file_get(p + 16, 4);
-  b->masks = flags & MASKS;
+  b->masks = flags == ALL_MASKS ? CT_MASKS_ON : flags ? CT_MASKS_STORED : CT_MASKS_OFF;
   b->count = (uint32_t)ct_file_get(p + 20, 4);
   b->list = p += HEAD;
   b->end = end;
   for (uint32_t i = 0; i < b->count; ++i)
     if (!next_entry(&p, end, &e)) return false;
   return p == end && b->error >= 0 && b->error <= 1 && b->refresh && b->count && b->bits &&
-         b->bits <= CT_KEPT_BITS && !(flags & ~(uint64_t)MASKS);
+         b->bits <= CT_KEPT_BITS && flags <= STORED_MASKS;
 }
 
 int ct_bounds_parse(ct_device *dev, const char *path, const uint8_t *p, size_t size,
@@ -107,7 +112,7 @@ void ct_bounds_fill_in(struct ct_network_options *how, const struct ct_bounds *b
   if (how->error >= 0 && how->error <= 0) how->error = b->error;
   if (!how->refresh) how->refresh = b->refresh;
   if (!how->bits) how->bits = b->bits;
-  if (how->masks == CT_MASKS_DEFAULT) how->masks = b->masks ? CT_MASKS_ON : CT_MASKS_OFF;
+  if (how->masks == CT_MASKS_DEFAULT) how->masks = b->masks;
 }
 
 static int say_other(ct_network *n, const char *path, const char *has, const char *own) {
@@ -116,11 +121,16 @@ static int say_other(ct_network *n, const char *path, const char *has, const cha
                  path, has, own);
 }
 
+static const char *with(enum ct_masks masks) {
+  static const char *const texts[] = {[CT_MASKS_ON] = "with all masks",
+                                      [CT_MASKS_OFF] = "without masks",
+                                      [CT_MASKS_STORED] = "with masks of what is stored alone"};
+  return texts[masks];
+}
+
 static int check_settings(ct_network *n, const struct ct_bounds *b, const char *path) {
   char has[64], own[64];
-  if (b->masks != n->masks)
-    return say_other(n, path, b->masks ? "with masks" : "without masks",
-                     n->masks ? "with them" : "without them");
+  if (b->masks != n->masks) return say_other(n, path, with(b->masks), with(n->masks));
   if (b->error < n->kept_error || b->error > n->kept_error) {
     snprintf(has, sizeof has, "with an error of %g", b->error);
     snprintf(own, sizeof own, "%g", n->kept_error);

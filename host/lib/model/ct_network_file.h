@@ -10,7 +10,7 @@ struct ct_bounds {
   bool there; /* the file says so; else nothing below is known */
   double error;
   uint32_t refresh, bits;
-  bool masks;
+  enum ct_masks masks; /* never CT_MASKS_DEFAULT */
   uint32_t count; /* of tensors, with their bounds: between list and end, in the file's bytes */
   const uint8_t *list, *end;
 };

@@ -187,6 +187,7 @@ class Masks(enum.IntEnum):
     DEFAULT = 0
     ON = 1
     OFF = 2
+    STORED = 3
 
 
 class MemberState(enum.IntEnum):
@@ -671,7 +672,7 @@ class ct_network_info(ctypes.Structure):
     error: float
     refresh: int
     bits: int
-    masks: bool
+    masks: int
     continued: bool
     pressed: int
 
@@ -695,7 +696,7 @@ class ct_network_info(ctypes.Structure):
         ("error", ctypes.c_double),
         ("refresh", ctypes.c_uint32),
         ("bits", ctypes.c_uint32),
-        ("masks", ctypes.c_bool),
+        ("masks", ctypes.c_int),
         ("continued", ctypes.c_bool),
         ("pressed", ctypes.c_uint64),
     ]

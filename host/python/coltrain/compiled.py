@@ -115,7 +115,7 @@ class CompiledInfo:
     """... for how many bits of a number there are pages (0, as all of these: nothing is kept so) ..."""
     refresh: int = 0
     """... steps between looks at the gradients ..."""
-    masks: bool = False
+    masks: Masks = Masks.OFF
     """... and whether what ReLUs let through is kept beside it."""
     continued: bool = False
     """Its bounds are those of its file, or came of them."""
@@ -169,11 +169,11 @@ class Frame(Handle):
         return result
 
 
-def _options(mantissa: SupportsIndex, expect: bool, error: float, bits: SupportsIndex, refresh: SupportsIndex, masks: bool | None) -> ct_network_options:
+def _options(mantissa: SupportsIndex, expect: bool, error: float, bits: SupportsIndex, refresh: SupportsIndex, masks: Masks | bool | None) -> ct_network_options:
     """What a graph and a file are compiled with alike."""
     options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect)
     if masks is not None:
-        options.masks = Masks.ON if masks else Masks.OFF
+        options.masks = masks if isinstance(masks, Masks) else Masks.ON if masks else Masks.OFF
     options.error, options.bits, options.refresh = real(error, "error"), whole(bits, "bits"), whole(refresh, "refresh")
     return options
 
@@ -203,7 +203,7 @@ class Compiled(Served):
         error: float = 0.0,
         bits: SupportsIndex = 0,
         refresh: SupportsIndex = 0,
-        masks: bool | None = None,
+        masks: Masks | bool | None = None,
         weights_of: Compiled | None = None,
     ) -> None:
         graph = network if isinstance(network, Graph) else network.graph
@@ -234,7 +234,7 @@ class Compiled(Served):
         error: float = 0.0,
         bits: SupportsIndex = 0,
         refresh: SupportsIndex = 0,
-        masks: bool | None = None,
+        masks: Masks | bool | None = None,
     ) -> Compiled:
         """The network of a file; :meth:`Device.load_network` calls it."""
         options = _options(mantissa, expect, error, bits, refresh, masks)
@@ -291,7 +291,7 @@ class Compiled(Served):
             error=raw.error,
             bits=raw.bits,
             refresh=raw.refresh,
-            masks=raw.masks,
+            masks=Masks(raw.masks or Masks.OFF),
             continued=raw.continued,
             pressed=raw.pressed,
         )

@@ -17,7 +17,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from . import _abi
-from ._abi import LogLevel, Policy, Queue
+from ._abi import LogLevel, Masks, Policy, Queue
 from ._arrays import F32, Array, address, floats, output
 from ._connection import Connection, milliseconds, raw_of
 from ._lib import check, lib, text_of, value_of
@@ -237,7 +237,7 @@ class Device(Connection):
         error: float = 0.0,
         bits: SupportsIndex = 0,
         refresh: SupportsIndex = 0,
-        masks: bool | None = None,
+        masks: Masks | bool | None = None,
         weights_of: Compiled | None = None,
     ) -> Compiled:
         """Puts a network, or a graph alone (its weights are zeros then), on the device.
@@ -245,7 +245,7 @@ class Device(Connection):
         mantissa: bits of the mantissas of HBFP, 2 to 8. expect: compute what each stage should take. seed: of dropout. kernels: a perceptron by kernels, too: slower, but
         its steps round by rows. members: networks of this graph that it is (:meth:`Compiled.select`), up to 256; shared: inputs and labels are those of all. error, bits, refresh: of activations that are kept compressed (docs/compression.md): how much
         of the momentum their error may be (0: nothing is lost), for how many bits of a number there are pages (0: as many as that error is likely to take, 12 if nothing is lost, which always suffice), steps between looks at
-        the gradients (0: 50); masks: whether a bit a number says what ReLUs let through beside it (None: with an error above 0, which makes answers worse without). weights_of: one in whose memory its weights are, too, such as the steps of a
+        the gradients (0: 50); masks: whether a bit a number says what ReLUs let through beside it (:class:`Masks`; True: of all results, None: with an error above 0 of those that are kept themselves, without which answers become worse). weights_of: one in whose memory its weights are, too, such as the steps of a
         perceptron that answers: it sees each step at once (docs/graph.md). Raises :class:`UnsupportedError`, which names the nodes that the device cannot run, or what lies elsewhere
         in the other network, and :class:`NoSpaceError`.
         """
@@ -260,7 +260,7 @@ class Device(Connection):
         error: float = 0.0,
         bits: SupportsIndex = 0,
         refresh: SupportsIndex = 0,
-        masks: bool | None = None,
+        masks: Masks | bool | None = None,
     ) -> Compiled:
         """A network from a file that :meth:`Compiled.save` or ``coltrain train --save`` wrote, with the same bits; from :meth:`Model.save`, too.
 

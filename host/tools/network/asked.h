@@ -51,7 +51,7 @@ uint64_t asked_take_size(const char *arg, const struct argp_state *state);
 /* The argument of --keep, and its name; what is none is a usage error. */
 #define ASKED_KEEP                                                                           \
   "How activations and their gradients are kept between layers: fp32, hbfp8, hbfp6, hbfp4, " \
-  "recompute or compressed[:ERROR[:BITS]][:nomask], "
+  "recompute or compressed[:ERROR[:BITS]][:mask|:nomask], "
 struct asked_keep asked_take_keep(const char *arg, const struct argp_state *state);
 const char *asked_format_name(enum ct_format format);
 /* What it says of how a network is compiled. */

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import coltrain
+
 GROUP = 256
 """Numbers that have a minimum and a maximum in common, by ActNN's rule."""
 
@@ -35,7 +37,7 @@ class Way:
     bits: float = 32.0
     """Of a number, if that is always the same."""
     error: float = 0.0
-    masks: bool = False
+    masks: coltrain.Masks = coltrain.Masks.OFF
     """A bit a number beside it says what ReLUs let through."""
     by_host: str = ""
     """What the host does in training: sets bounds by AC-GC's rule, rounds groups."""
@@ -48,9 +50,11 @@ WAYS = {
     "hbfp4": Way("HBFP4", "hbfp4", 4.5),
     "recompute": Way("HBFP8, made again", "recompute", 8.5),
     "actnn2": Way("groups of 2 bits (ActNN), by the host", "", 2 + 2 * 16 / GROUP, by_host="groups"),
-    "acgc": Way("compressed, bounds by AC-GC, with masks", "compressed", 0.0, 0.0, True, by_host="acgc"),
-    "s=0.01": Way("compressed, s = 0.01", "compressed", 0.0, 0.01),
-    "s=0.1": Way("compressed, s = 0.1", "compressed", 0.0, 0.1),
-    "s=0.01-mask": Way("compressed, s = 0.01, with masks", "compressed", 0.0, 0.01, True),
-    "s=0.1-mask": Way("compressed, s = 0.1, with masks", "compressed", 0.0, 0.1, True),
+    "acgc": Way("compressed, bounds by AC-GC, with all masks", "compressed", 0.0, 0.0, coltrain.Masks.ON, by_host="acgc"),
+    "s=0.01": Way("compressed, s = 0.01", "compressed", 0.0, 0.01, coltrain.Masks.STORED),
+    "s=0.1": Way("compressed, s = 0.1", "compressed", 0.0, 0.1, coltrain.Masks.STORED),
+    "s=0.01-mask": Way("compressed, s = 0.01, with all masks", "compressed", 0.0, 0.01, coltrain.Masks.ON),
+    "s=0.1-mask": Way("compressed, s = 0.1, with all masks", "compressed", 0.0, 0.1, coltrain.Masks.ON),
+    "s=0.01-nomask": Way("compressed, s = 0.01, without masks", "compressed", 0.0, 0.01),
+    "s=0.1-nomask": Way("compressed, s = 0.1, without masks", "compressed", 0.0, 0.1),
 }
