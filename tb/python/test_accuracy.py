@@ -353,7 +353,7 @@ def test_results(tmp_path: Path) -> None:
     """docs/results.md has a table and a chart as soon as there are data; half of a summary changes no target."""
     for name in ("data", "charts"):
         shutil.copytree(TOP / "docs" / name, tmp_path / name)
-    for page in ("results.md", "array.md"):
+    for page in ("results.md", "array.md", "compression.md"):
         shutil.copy(TOP / "docs" / page, tmp_path)
     for old in [*tmp_path.glob("data/accuracy*.csv"), *tmp_path.glob("charts/accuracy.svg")]:
         old.unlink()

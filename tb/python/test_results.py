@@ -56,12 +56,15 @@ def results(docs: Path, *args: str) -> Done:
     return Done(ended.value.code, said.getvalue())
 
 
+PAGES = ("results.md", "array.md", "compression.md")
+
+
 @pytest.fixture
 def docs(tmp_path: Path) -> Path:
     """A copy to spoil."""
     shutil.copytree(DOCS / "data", tmp_path / "data")
     shutil.copytree(DOCS / "charts", tmp_path / "charts")
-    for page in ("results.md", "array.md"):
+    for page in PAGES:
         shutil.copy(DOCS / page, tmp_path)
     return tmp_path
 
@@ -72,12 +75,15 @@ def change(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1))
 
 
-def test_arrays_have_their_tables(docs: Path) -> None:
-    change(docs / "array.md", "| LeNet-5 | 40 |", "| LeNet-5 | 41 |")
+@pytest.mark.parametrize(
+    ("page", "cell", "other"), [("array.md", "| LeNet-5 | 40 |", "| LeNet-5 | 41 |"), ("compression.md", "| HBFP8 | 8.5 |", "| HBFP8 | 8.6 |")]
+)
+def test_other_pages_have_their_tables(docs: Path, page: str, cell: str, other: str) -> None:
+    change(docs / page, cell, other)
     done = results(docs, "--check")
-    assert done.returncode == 1 and "array.md: its tables are not what docs/data has" in done.stderr
+    assert done.returncode == 1 and f"{page}: its tables are not what docs/data has" in done.stderr
     assert results(docs).returncode == 0
-    assert (docs / "array.md").read_text() == (DOCS / "array.md").read_text()
+    assert (docs / page).read_text() == (DOCS / page).read_text()
 
 
 def test_page_and_data_say_the_same() -> None:
