@@ -362,7 +362,7 @@ static void kept_compressed(void **state) {
   free(cli_expect(
       0, "loss",
       "train --model resnet8 --samples 16 --batch 8 --keep compressed:0.1:8:nomask" EMU));
-  free(cli_expect(0, "compressed:0.001:1 has too few pages for that error",
+  free(cli_expect(0, "for an error of 0.001 that was too few",
                   "train --model lenet5 --samples 2048 --batch 32 --keep compressed:0.001:1" EMU));
   free(cli_expect(1, "which this device cannot do",
                   "explain resnet8 --train --batch 1 --keep compressed --device emu:compress=0"));

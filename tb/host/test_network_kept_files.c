@@ -234,7 +234,6 @@ static void test_other_settings(void **state) {
   ct_close(dev);
 }
 
-/* A chunk for other tensors, for fewer, and none, as in files of older releases. */
 /* A file of a network with pages for all bits, saved before its first step, in a network with few:
  * it begins as one that had few from the start, and has room. */
 static void test_fewer_pages(void **state) {
@@ -262,6 +261,31 @@ static void test_fewer_pages(void **state) {
   ct_close(dev);
 }
 
+/* Saved before its first step a network with few pages begins as if it had not been. */
+static void test_saved_before_the_first_step(void **state) {
+  (void)state;
+  uint64_t digest[2];
+  for (unsigned saved = 0; saved < 2; ++saved) {
+    ct_device *dev;
+    assert_int_equal(ct_open("emu:", &dev), CT_OK);
+    ct_network *net = kept_network(dev, &(struct ct_network_options){.error = 0.1, .bits = 2});
+    kept_ready(net);
+    if (saved) {
+      assert_int_equal(ct_network_save(net, path), CT_OK);
+      ct_network_free(net);
+      net = loaded(dev, NULL);
+    }
+    kept_fill_times(net, 1e5f);
+    for (unsigned s = 0; s < 3; ++s)
+      assert_int_equal(ct_network_run(net, CT_TRAINING, s), CT_OK);
+    digest[saved] = digest_of(net);
+    ct_network_free(net);
+    ct_close(dev);
+  }
+  assert_true(digest[0] == digest[1]);
+}
+
+/* A chunk for other tensors, for fewer, and none, as in files of older releases. */
 static void test_other_tensors(void **state) {
   (void)state;
   enum { HEAD = 12 + 24, NAME = HEAD + 16, FLAGS = 12 + 16, COUNT = 12 + 20 };
@@ -311,10 +335,15 @@ static void test_other_tensors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_a_file_goes_on),        cmocka_unit_test(test_a_file_has_the_last_look),
-      cmocka_unit_test(test_writing_behind_a_look), cmocka_unit_test(test_a_file_is_restored),
-      cmocka_unit_test(test_a_bound_behind_a_look), cmocka_unit_test(test_other_settings),
-      cmocka_unit_test(test_fewer_pages),           cmocka_unit_test(test_other_tensors),
+      cmocka_unit_test(test_a_file_goes_on),
+      cmocka_unit_test(test_a_file_has_the_last_look),
+      cmocka_unit_test(test_writing_behind_a_look),
+      cmocka_unit_test(test_a_file_is_restored),
+      cmocka_unit_test(test_a_bound_behind_a_look),
+      cmocka_unit_test(test_other_settings),
+      cmocka_unit_test(test_fewer_pages),
+      cmocka_unit_test(test_saved_before_the_first_step),
+      cmocka_unit_test(test_other_tensors),
   };
   snprintf(path, sizeof path, "/tmp/ct-kept-%ld.ctm", (long)getpid());
   const int failed = cmocka_run_group_tests_name("files of kept activations", tests, NULL, NULL);

@@ -46,8 +46,8 @@ bool ct_network_has(const char *op);
 /* Whether a bit a number says what ReLUs let through, beside what is kept compressed, so that what
  * compressing loses changes none of that (docs/compression.md). */
 enum ct_masks {
-  CT_MASKS_DEFAULT, /* as `like` has them, if there is one, or the file; else CT_MASKS_STORED with
-                       an error above 0, CT_MASKS_OFF without */
+  CT_MASKS_DEFAULT, /* as `like` has them, if that keeps something compressed, or the file; else
+                       CT_MASKS_STORED with an error above 0, CT_MASKS_OFF without */
   CT_MASKS_ON,      /* of all results of ReLUs */
   CT_MASKS_OFF,   /* less memory, fewer cycles; with errors as large as 0.1 answers become worse */
   CT_MASKS_STORED /* of those that are kept themselves, where errors have one sign; not of those
@@ -151,14 +151,16 @@ struct ct_run {
 };
 
 /* Submits a run and returns at once: one CT_EVENT_RUN, however many jobs it takes; after a failure
- * its other jobs do not run. A run of the training queue gives way to inference between any two
- * operations. CT_ERR_FULL: nothing was submitted. CT_ERR_NO_SPACE: it takes more jobs than the
- * queue holds. CT_ERR_BUSY: the frame's run before is under way, the weights are not complete, or
- * runs of the other queue use the network's own weights and one of the two changes them: publish a
- * version to be read beside training. Of a network with dropout, whose runs share their masks, any
- * run before is under way: wait for it. CT_ERR_ARG: the weights are not for this network, or they
- * are given to one whose runs change its own, or that has dropout. CT_ERR_UNSUPPORTED: to one that
- * has no frames. */
+ * its other jobs do not run. (Where activations are kept compressed it waits for a run that looks
+ * at gradients, and in front of a first run, or behind one that found the pages full, for forward
+ * passes that find bounds: CT_ERR_TIMEOUT, CT_ERR_DEVICE. See docs/compression.md.) A run of the
+ * training queue gives way to inference between any two operations. CT_ERR_FULL: nothing was
+ * submitted. CT_ERR_NO_SPACE: it takes more jobs than the queue holds. CT_ERR_BUSY: the frame's run
+ * before is under way, the weights are not complete, or runs of the other queue use the network's
+ * own weights and one of the two changes them: publish a version to be read beside training. Of a
+ * network with dropout, whose runs share their masks, any run before is under way: wait for it.
+ * CT_ERR_ARG: the weights are not for this network, or they are given to one whose runs change its
+ * own, or that has dropout. CT_ERR_UNSUPPORTED: to one that has no frames. */
 int ct_network_submit(ct_network *network, const struct ct_run *run, uint64_t *tag);
 
 /* ---- Members ------------------------------------------------------------------------------ */

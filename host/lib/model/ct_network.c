@@ -236,7 +236,7 @@ enum { REFRESH = 50 };
 static enum ct_masks masks_of(const struct ct_network_options *o) {
   if (!o) return CT_MASKS_OFF;
   if (o->masks != CT_MASKS_DEFAULT) return o->masks;
-  if (o->like) return o->like->masks;
+  if (o->like && o->like->compiled.kepts) return o->like->masks;
   return o->error > 0 ? CT_MASKS_STORED : CT_MASKS_OFF;
 }
 
@@ -286,7 +286,7 @@ static int check_options(ct_device *dev, const struct ct_network_options *o) {
                    CT_MEMBERS);
   if (!(o->error >= 0 && o->error <= 1))
     return ct_fail(dev, CT_ERR_ARG, "an error of %g: 0 to 1 of the momentum", o->error);
-  if (o && o->masks > CT_MASKS_STORED)
+  if (o->masks > CT_MASKS_STORED)
     return ct_fail(dev, CT_ERR_ARG, "masks %u: see enum ct_masks", (unsigned)o->masks);
   if (o->bits > CT_KEPT_BITS)
     return ct_fail(dev, CT_ERR_ARG, "pages for %u bits a number: 1..%d", o->bits, CT_KEPT_BITS);

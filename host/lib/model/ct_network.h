@@ -12,7 +12,8 @@
  *   ct_network_members.c  members: selecting one, runs of several
  *   ct_network_rank.c     networks side by side, which run in the same jobs
  *   ct_network_crowd.c    jobs of several members, of either kind
- *   ct_network_kept.c     what is kept compressed: pages, bounds
+ *   ct_network_kept.c     what is kept compressed: pages      ct_network_look.c     bounds
+ *   ct_network_try.c      bounds of its first run
  *   ct_network_expect.c   what stages should take
  *
  * Networks that have the same programs (struct ct_network_options.like) share them: what is
@@ -133,7 +134,7 @@ struct ct_network {
   struct ct_copies copies; /* that publish for this network; made when needed */
   uint32_t numbered;       /* highest number that a version has had */
   uint64_t seed;           /* of dropout */
-  bool guessed;            /* bounds were made before any run, for few pages, or failed */
+  bool guessed;            /* the next run first tries whether there are enough pages */
   bool stale;              /* weights were written since the stages that run once have run */
   bool changes;            /* runs change weights or states: those stages run each time */
   enum ct_queue queue;     /* of the last run that was waited for */
@@ -203,6 +204,13 @@ int ct_network_put(ct_network *n, const struct ct_regions *r, const struct ct_ma
                    const float *matrix);
 int ct_network_get(ct_network *n, const struct ct_regions *r, const struct ct_mat *mat,
                    float *matrix);
+
+/* The bytes of a matrix in all its places, as they are, and back; how many these are. */
+size_t ct_network_raw(const struct ct_mat *mat);
+int ct_network_get_raw(ct_network *n, const struct ct_regions *r, const struct ct_mat *mat,
+                       uint8_t *bytes);
+int ct_network_put_raw(ct_network *n, const struct ct_regions *r, const struct ct_mat *mat,
+                       const uint8_t *bytes);
 
 /* ---- ct_network.c ---- */
 
@@ -425,8 +433,8 @@ void ct_kept_leave(ct_device *dev, struct ct_shared *shared);
 int ct_kept_begin(ct_network *n, enum ct_queue queue);
 void ct_kept_submitted(ct_network *n, uint64_t step);
 void ct_kept_ended(ct_network *n, int error, uint32_t code);
-/* A forward pass alone has ended, which frees nothing. */
-void ct_kept_leaves(ct_network *n);
+/* A forward pass alone has ended, or not, which frees no page. */
+void ct_kept_leaks(ct_network *n);
 /* All bounds that follow gradients become larger by so many powers of two. False: none can. */
 bool ct_kept_widen(ct_network *n, unsigned by);
 /* The network is gone. */

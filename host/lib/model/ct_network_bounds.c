@@ -184,5 +184,4 @@ void ct_bounds_take(ct_network *n, const struct ct_bounds *b) {
   const bool fewer = n->shared->page_bits < b->bits;
   for (size_t i = 0; b->there && i < n->compiled.kepts && next_entry(&p, b->end, &e); ++i)
     if (!e.exact && (!fewer || e.bound > n->bound[i])) n->bound[i] = (uint8_t)e.bound;
-  n->guessed = n->guessed && (!b->there || fewer);
 }

@@ -183,6 +183,38 @@ int ct_network_put(ct_network *n, const struct ct_regions *r, const struct ct_ma
   return err;
 }
 
+size_t ct_network_raw(const struct ct_mat *m) {
+  size_t bytes = 0;
+  for (unsigned k = 0; k < CT_KEEPS; ++k)
+    if (m->keep[k].reg) bytes += plane_bytes(m, (enum ct_keep)k) * ct_mat_planes(m);
+  return bytes;
+}
+
+static int each_raw(ct_network *n, const struct ct_regions *r, const struct ct_mat *m, uint8_t *to,
+                    const uint8_t *from) {
+  int err = CT_OK;
+  size_t done = 0;
+  for (unsigned k = 0; k < CT_KEEPS && !err; ++k) {
+    const size_t size = plane_bytes(m, (enum ct_keep)k) * ct_mat_planes(m);
+    if (!m->keep[k].reg) continue;
+    const uint64_t at = region_at(r, &m->keep[k]);
+    err =
+        to ? ct_mem_read(n->dev, at, to + done, size) : ct_mem_write(n->dev, at, from + done, size);
+    done += size;
+  }
+  return err;
+}
+
+int ct_network_get_raw(ct_network *n, const struct ct_regions *r, const struct ct_mat *m,
+                       uint8_t *bytes) {
+  return each_raw(n, r, m, bytes, NULL);
+}
+
+int ct_network_put_raw(ct_network *n, const struct ct_regions *r, const struct ct_mat *m,
+                       const uint8_t *bytes) {
+  return each_raw(n, r, m, NULL, bytes);
+}
+
 int ct_network_get(ct_network *n, const struct ct_regions *r, const struct ct_mat *m, float *x) {
   unsigned keep = 0;
   while (keep < CT_KEEPS - 1 && !m->keep[keep].reg)

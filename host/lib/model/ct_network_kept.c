@@ -134,7 +134,7 @@ static void begin_bounds(ct_network *n) {
     const struct ct_kept *k = &n->compiled.kept[i];
     const bool few = ct_kept_has_few(n) && k->sums;
     n->bound[i] = (uint8_t)(k->whole ? WHOLE : few ? CT_KEPT_UNIT - n->shared->page_bits : 0);
-    guessed = guessed || few;
+    guessed = guessed || (k->sums && n->kept_error > 0 && n->shared->page_bits < CT_KEPT_BITS);
   }
   n->guessed = guessed;
 }
@@ -261,15 +261,16 @@ int ct_kept_begin(ct_network *n, enum ct_queue queue) {
   return err ? err : free_pages(n);
 }
 
-void ct_kept_leaves(ct_network *n) {
+void ct_kept_leaks(ct_network *n) {
   n->shared->leaky = true;
   n->shared->looking = NULL;
+  n->shared->ends = ct_queue_submitted(n->dev, CT_TRAINING);
 }
 
 /* Where pages were full, the next run looks for bounds that fit its numbers. */
 void ct_kept_ended(ct_network *n, int error, uint32_t code) {
   if (!ct_keeps(n) || !error) return;
-  ct_kept_leaves(n);
+  ct_kept_leaks(n);
   if (error != CT_ERR_JOB || code != CT_DEV_COMP || !follows(n)) return;
   n->guessed = true;
   ++n->pressed;

@@ -28,45 +28,55 @@ bool ct_kept_looks(const ct_network *n, uint64_t step) {
 }
 
 /* What a run has left of a tensor. */
-struct seen {
-  uint8_t *index, *page; /* its index, all pages in use */
-  uint64_t pages;        /* bytes of them */
-  uint64_t nonzero, units;
+struct taken {
+  uint64_t units, nonzero;
+  uint64_t at[256]; /* numbers that are not 0, by their block's exponent */
   uint32_t groups;
   double largest;
+  uint8_t bound; /* that it had */
+  uint8_t most;  /* a larger one would leave zeros alone; 0: it has done so */
 };
 
-static void count_block(struct seen *s, const struct ct_act_block *b) {
+/* Where that is looked for. */
+struct seen {
+  uint8_t *index, *page; /* of a tensor, all pages in use */
+  uint64_t pages;        /* bytes of them */
+};
+
+static void count_block(struct taken *t, const struct ct_act_block *b) {
   int most = 0;
   for (unsigned i = 0; i < CT_TILE; ++i) {
     const int q = b->q[i] < 0 ? -b->q[i] : b->q[i];
-    s->nonzero += q != 0;
+    t->nonzero += q != 0;
+    t->at[b->e] += q != 0;
     if (q > most) most = q;
   }
-  if (most && ldexp(most, b->e - 133) > s->largest) s->largest = ldexp(most, b->e - 133);
+  if (most && ldexp(most, b->e - 133) > t->largest) t->largest = ldexp(most, b->e - 133);
 }
 
 /* The groups lie where they were, though their pages are free again. */
-static int count_group(ct_network *n, struct seen *s, uint32_t entry, uint32_t tiles) {
+static int count_group(ct_network *n, const struct seen *s, uint32_t entry, uint32_t tiles,
+                       struct taken *t) {
   struct ct_act_block b[CT_ACT_TILES * CT_ACT_BLOCKS];
   const uint64_t at = (uint64_t)ct_act_entry_place(entry) * CT_UNIT;
   const unsigned units = ct_act_entry_units(entry);
   if (at + (uint64_t)units * CT_UNIT > s->pages || !ct_act_decode(s->page + at, units, tiles, b))
     return ct_fail(n->dev, CT_ERR_DEVICE, "what was kept compressed cannot be read");
   for (uint32_t i = 0; i < tiles * CT_ACT_BLOCKS; ++i)
-    count_block(s, &b[i]);
+    count_block(t, &b[i]);
   return CT_OK;
 }
 
-static int count_groups(ct_network *n, struct seen *s, const struct ct_kept *k) {
+static int count_groups(ct_network *n, const struct seen *s, const struct ct_kept *k,
+                        struct taken *t) {
   uint32_t left = ct_tiles(k->rows) * ct_tiles(k->cols);
   int err = CT_OK;
   for (size_t i = 0; i < ct_kept_entries(k) && !err; ++i) {
     const uint32_t entry = ct_act_entry_at(s->index, i), tiles = ct_min_u32(left, CT_ACT_TILES);
     if (!ct_act_entry_units(entry)) continue;
-    if (k->sums) err = count_group(n, s, entry, tiles);
-    s->units += ct_act_entry_units(entry);
-    ++s->groups;
+    if (k->sums) err = count_group(n, s, entry, tiles, t);
+    t->units += ct_act_entry_units(entry);
+    ++t->groups;
     left -= tiles;
   }
   return err;
@@ -137,17 +147,23 @@ static int root_log2(double square) {
 }
 
 /* An error's square as a bound. Where nothing is known, as behind gradients that are all 0 or no
- * numbers, nothing is lost, or with few pages no more than before. */
+ * numbers, nothing is lost, or, if there are not pages for that, no more than before. */
 static uint8_t bound_of(double square, uint8_t unknown) {
   if (!(square > 0) || !(square <= DBL_MAX)) return unknown;
   const int k = root_log2(square) + 134;
   return (uint8_t)(k < 0 ? 0 : k > 254 ? 254 : k);
 }
 
+/* Whatever is kept there are pages for it. */
+static bool has_room_for_all(const ct_network *n) {
+  return n->shared->page_bits >= CT_KEPT_BITS;
+}
+
 /* The bound that gradients can stand. */
-static int bound_for(ct_network *n, const struct seen *s, const struct ct_kept *k, uint8_t *bound) {
-  const double nonzero = (double)s->nonzero / ((double)k->rows * k->cols);
-  double least = s->largest * s->largest / 4;
+static int bound_for(ct_network *n, const struct taken *t, const struct ct_kept *k,
+                     uint8_t *bound) {
+  const double nonzero = (double)t->nonzero / ((double)k->rows * k->cols);
+  double least = t->largest * t->largest / 4;
   int err = CT_OK;
   for (unsigned j = 0; j < k->sums && !err; ++j) {
     const double part = k->sum[j].variance || k->sum[j].derived ? 1 : nonzero;
@@ -158,41 +174,50 @@ static int bound_for(ct_network *n, const struct seen *s, const struct ct_kept *
                  square = error * error / (part / 3 * delta * gain);
     if (!(square > least)) least = square;
   }
-  if (!err) *bound = bound_of(least, ct_kept_has_few(n) ? *bound : 0);
+  if (!err) *bound = bound_of(least, has_room_for_all(n) ? 0 : *bound);
   return err;
 }
 
 /* ---- Room for it --------------------------------------------------------------------------- */
 
-/* What a tensor has taken, and with which bound. */
-struct taken {
-  uint64_t units, nonzero;
-  uint32_t groups;
-  uint8_t bound;
-};
+enum { COMES_DOWN = 2, LEAST_GUESS = 112 };
 
-static int look_at(ct_network *n, struct seen *s, size_t i, struct taken *t) {
+static int look_at(ct_network *n, const struct seen *s, size_t i, struct taken *t) {
   const struct ct_kept *k = &n->compiled.kept[i];
+  *t = (struct taken){.bound = n->bound[i]};
   int err = ct_mem_read(n->dev, ct_kept_index(n, k), s->index,
                         (size_t)ct_pack_units(k->rows, k->cols) * CT_UNIT);
-  s->nonzero = s->units = 0;
-  s->groups = 0;
-  s->largest = 0;
-  if (!err) err = count_groups(n, s, k);
-  *t = (struct taken){s->units, s->nonzero, s->groups, n->bound[i]};
-  return err || !k->sums ? err : bound_for(n, s, k, &n->bound[i]);
+  if (!err) err = count_groups(n, s, k, t);
+  t->most = bound_of(t->largest * t->largest / 4, 0);
+  if (err || !k->sums) return err;
+  err = bound_for(n, t, k, &n->bound[i]);
+  /* Zeros alone say nothing of the numbers that have become zeros: the bound comes down. */
+  if (!err && !t->nonzero && t->bound > LEAST_GUESS && !has_room_for_all(n))
+    n->bound[i] = t->bound - COMES_DOWN;
+  return err;
 }
 
-/* Units with another bound. A closer one may take a bit more for each number and each step of it,
- * also for those that were 0; a larger one takes a bit less for those that were not. */
+/* Units with another bound. With a closer one each number may take a bit more for each power of
+ * two, also what was 0; with a larger one what is not 0 takes so many bits less as its block's
+ * exponent is below the bound. */
 static double units_with(const struct ct_kept *k, const struct taken *t, unsigned bound) {
-  const double bits = 128, least = t->groups, most = (double)t->groups * CT_ACT_UNITS,
-               all = (double)ct_kept_tiles(k) * CT_TILE * CT_TILE,
-               closer = (double)t->bound - bound, units = (double)t->units;
-  if (!t->bound) return units;
+  enum { BITS = 128 };
+  const double least = t->groups, most = (double)t->groups * CT_ACT_UNITS,
+               all = (double)ct_kept_tiles(k) * CT_TILE * CT_TILE;
+  double with = (double)t->units;
+  if (bound == t->bound) return with;
   if (!bound) return most;
-  const double with = units + closer * (closer > 0 ? all : (double)t->nonzero) / bits;
+  if (bound < t->bound) with += (t->bound - bound) * all / BITS;
+  for (unsigned e = 0; e < bound; ++e)
+    with -= (double)t->at[e] * (bound - e) / BITS;
   return with < least ? least : with > most ? most : with;
+}
+
+/* The new bound made larger by so much, but no more than leaves the largest numbers. */
+static uint8_t wider(const ct_network *n, size_t i, const struct taken *t, unsigned more) {
+  const uint8_t now = n->bound[i], to = ct_kept_wider(n, i, more);
+  if (!n->compiled.kept[i].sums || to <= t->most) return to;
+  return now > t->most ? now : t->most;
 }
 
 /* Pages if all bounds are so much larger. The last group of a page leaves half of its units free on
@@ -203,22 +228,30 @@ static double pages_with(const ct_network *n, const struct taken *taken, unsigne
   for (size_t i = 0; i < n->compiled.kepts; ++i) {
     const struct ct_kept *k = &n->compiled.kept[i];
     const struct taken *t = &taken[i];
-    const double units = k->sums ? units_with(k, t, ct_kept_wider(n, i, more)) : (double)t->units;
+    const double units = k->sums ? units_with(k, t, wider(n, i, t, more)) : (double)t->units;
     if (t->groups) pages += 1 + units / (PAGE - units / t->groups / 2);
   }
   return pages;
 }
 
-/* An eighth of the pages is left for what grows until the next look. */
+/* An eighth of the pages is left for what grows until the next look; where that cannot be, as much
+ * as can. */
 static void make_fit(ct_network *n, const struct taken *taken) {
   enum { PART = 8, WIDEST = 32 };
   const uint32_t pages = n->shared->page_count, room = pages - pages / PART;
   unsigned more = 0;
-  if (n->shared->page_bits >= CT_KEPT_BITS) return;
-  while (more < WIDEST && pages_with(n, taken, more) > room)
-    ++more;
+  if (has_room_for_all(n)) return;
+  double best = pages_with(n, taken, 0);
+  for (unsigned by = 1; best > room && by < WIDEST; ++by) {
+    const double pages = pages_with(n, taken, by);
+    if (pages < best) {
+      best = pages;
+      more = by;
+    }
+  }
   if (!more) return;
-  (void)ct_kept_widen(n, more);
+  for (size_t i = 0; i < n->compiled.kepts; ++i)
+    n->bound[i] = wider(n, i, &taken[i], more);
   n->pressed += n->live->steps > FIRST_STEPS;
 }
 
@@ -229,6 +262,18 @@ static size_t largest_index(const ct_network *n) {
     if (ct_pack_units(k->rows, k->cols) > units) units = ct_pack_units(k->rows, k->cols);
   }
   return units * CT_UNIT;
+}
+
+/* Bounds for the next run, or those that there were: then it is looked at again. */
+static int look_at_all(ct_network *n, const struct seen *s, struct taken *taken) {
+  size_t looked = 0;
+  int err = CT_OK;
+  for (; looked < n->compiled.kepts && !err; ++looked)
+    err = look_at(n, s, looked, &taken[looked]);
+  if (!err) make_fit(n, taken);
+  for (size_t i = 0; i < looked && err; ++i)
+    n->bound[i] = taken[i].bound;
+  return err;
 }
 
 int ct_kept_look(ct_network *n) {
@@ -245,9 +290,7 @@ int ct_kept_look(ct_network *n) {
   if (!err && (!s.index || !s.page || !taken))
     err = ct_fail(n->dev, CT_ERR_MEMORY, "no memory for what is kept compressed");
   if (!err) err = ct_mem_read(n->dev, ct_first_page(shared), s.page, s.pages);
-  for (size_t i = 0; i < who->compiled.kepts && !err; ++i)
-    err = look_at(who, &s, i, &taken[i]);
-  if (!err) make_fit(who, taken);
+  if (!err) err = look_at_all(who, &s, taken);
   free(taken);
   free(s.index);
   free(s.page);

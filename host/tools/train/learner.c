@@ -57,15 +57,13 @@ int learner_batch_loss(struct learner_batch *b, float *loss) {
 }
 
 void learner_tell(struct learner *l) {
-  enum { KEPT_BITS = 12 }; /* for which there may be pages */
   struct ct_network_info info;
   if (!l->steps || ct_network_info(l->steps, &info) || !info.pressed) return;
-  const uint32_t more = info.bits < KEPT_BITS ? info.bits + 1 : info.bits;
   fprintf(stderr,
-          "coltrain: --keep compressed:%g:%" PRIu32
-          " has too few pages for that error (so said %" PRIu64
-          " of the looks at gradients), so more was lost; compressed:%g:%" PRIu32 " has more\n",
-          info.error, info.bits, info.pressed, info.error, more);
+          "coltrain: pages for bits a number: %" PRIu32
+          "; for an error of %g that was too few %" PRIu64
+          " time%s, so more was lost (--keep compressed:ERROR:BITS has pages for more BITS)\n",
+          info.bits, info.error, info.pressed, info.pressed == 1 ? "" : "s");
 }
 
 int learner_step(struct learner *l, struct learner_batch *b, uint64_t step, void *user) {
