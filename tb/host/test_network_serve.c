@@ -5,6 +5,7 @@
  */
 #include "ct_tb.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "coltrain/network.h"
 #include "coltrain_spec.h"
 #include "ct_file.h"
+#include "ct_graph_impl.h"
 #include "ct_network_file.h"
 
 enum {
@@ -918,6 +920,45 @@ static uint8_t *small_model(size_t *size) {
   return data;
 }
 
+/* NaN is no weight: neither written, nor in a file. */
+static void weights_are_numbers(void **state) {
+  (void)state;
+  struct pair p = {.dev = NULL};
+  const float mark = 96; /* exact in HBFP8 */
+  uint8_t *data, want[4];
+  size_t size, at = 0;
+  ct_graph *g;
+  ok(&p, ct_open("emu:", &p.dev));
+  ok(&p, ct_graph_create(&g));
+  ok(&p, ct_graph_builtin(g, "lenet5", 1, false));
+  ok(&p, ct_graph_check(g));
+  ok(&p, ct_network_create(p.dev, g, NULL, &p.steps));
+  const int weight = ct_graph_find(g, "conv2.weight");
+  const size_t count = (size_t)g->tensor[weight]->elements;
+  float *x = calloc(count, sizeof *x);
+  x[5] = NAN;
+  REFUSED(&p, CT_ERR_ARG, "weight conv2.weight of node conv2 has NaN or infinity",
+          ct_network_write(p.steps, weight, x, count));
+  x[5] = mark;
+  ok(&p, ct_network_write(p.steps, weight, x, count));
+  ok(&p, ct_network_save(p.steps, path));
+  ok(&p, ct_file_read(p.dev, path, &data, &size));
+  ct_file_put(want, ct_bits_of(mark), sizeof want);
+  while (at + sizeof want < size && memcmp(data + at, want, sizeof want))
+    ++at;
+  ct_file_put(data + at, 0x7fc00000, 4);
+  ct_file_seal(data, size);
+  ok(&p, ct_file_write(p.dev, path, data, size));
+  ct_network_free(p.steps);
+  REFUSED(&p, CT_ERR_FORMAT, "weight conv2.weight has NaN or infinity",
+          ct_network_load(p.dev, path, NULL, &p.steps));
+  assert_null(p.steps);
+  free(data);
+  free(x);
+  ct_graph_free(g);
+  ct_close(p.dev);
+}
+
 static void models_are_refused_by_name(void **state) {
   enum { BATCH = 20, RATE = 48 };
   (void)state;
@@ -937,6 +978,14 @@ static void models_are_refused_by_name(void **state) {
   ct_file_put(data + BATCH, 1 << 30, 4);
   ct_file_seal(data, size);
   REFUSED(&p, CT_ERR_FORMAT, "says steps of 1073741824 rows", parse(dev, data, size));
+  ct_file_put(data + RATE, 0, 4);
+  ct_file_put(data + BATCH, 0, 4);
+  ct_file_put(data + size - 8, 0x7f800000, 4); /* its last number, infinite */
+  ct_file_seal(data, size);
+  REFUSED(&p, CT_ERR_FORMAT, "has NaN or infinity among its weights, biases and velocities",
+          parse(dev, data, size));
+  ct_file_put(data + size - 8, 0, 4);
+  ct_file_put(data + BATCH, 1 << 30, 4);
   ct_file_put(data + RATE, 0x7fc00000, 4); /* of both the first */
   ct_file_seal(data, size);
   REFUSED(&p, CT_ERR_FORMAT, "says steps of 1073741824 rows", parse(dev, data, size));
@@ -1008,6 +1057,7 @@ int main(void) {
       cmocka_unit_test(files_are_refused_by_name),
       cmocka_unit_test(bounds_are_refused_by_name),
       cmocka_unit_test(models_are_refused_by_name),
+      cmocka_unit_test(weights_are_numbers),
       cmocka_unit_test(mutated_files),
   };
   snprintf(path, sizeof path, "/tmp/ct-network-%ld.ctm", (long)getpid());

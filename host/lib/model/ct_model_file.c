@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Model files: docs/model-format.md says what is in them. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,6 +121,19 @@ static int check_length(ct_device *dev, const char *path, size_t size, size_t wa
   return CT_OK;
 }
 
+/* Weights, biases and their velocities. */
+static int check_numbers(ct_device *dev, const char *path, const struct ct_model_file *f) {
+  const size_t count = ct_numbers_count(&f->net);
+  for (size_t i = 0; i < count; ++i)
+    if (!isfinite(ct_file_get_float(f->numbers + i * sizeof(float))))
+      return ct_fail(
+          dev, CT_ERR_FORMAT,
+          "%s has NaN or infinity among its weights, biases and velocities (number %zu), "
+          "as where training has diverged",
+          path, i);
+  return CT_OK;
+}
+
 int ct_model_file_parse(ct_device *dev, const char *path, const uint8_t *p, size_t size,
                         struct ct_model_file *f) {
   *f = (struct ct_model_file){.numbers = NULL};
@@ -138,7 +152,7 @@ int ct_model_file_parse(ct_device *dev, const char *path, const uint8_t *p, size
                                      .momentum = ct_file_get_float(p + AT_RATES + 4),
                                      .weight_decay = ct_file_get_float(p + AT_RATES + 8)}};
   f->numbers = p + width_at(f->net.layers + 1);
-  return CT_OK;
+  return check_numbers(dev, path, f);
 }
 
 /* From a file in memory to the device. */

@@ -2,6 +2,7 @@
 /* Networks: a compiled graph in device memory. */
 #include "ct_network.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "ct_cycles.h"
@@ -478,6 +479,30 @@ int ct_network_owned(ct_network *n, const char *what) {
                  "the network's weights are those of another one: they are %s there", what);
 }
 
+/* The node that reads a tensor first. */
+static const char *reader_of(const ct_graph *g, int tensor) {
+  for (size_t i = 0; i < g->nodes; ++i)
+    for (size_t k = 0; k < g->node[i]->inputs; ++k)
+      if (g->node[i]->in[k] == tensor) return g->node[i]->name;
+  return "none";
+}
+
+bool ct_all_finite(const float *x, size_t count, size_t *at) {
+  for (*at = 0; *at < count; ++*at)
+    if (!isfinite(x[*at])) return false;
+  return true;
+}
+
+/* What somebody gives a weight; training that diverges gets there by itself. */
+static int check_weight(const ct_network *n, int tensor, const float *x, size_t count) {
+  const struct ct_gtensor *t = n->graph->tensor[tensor];
+  size_t at;
+  if (t->role != CT_ROLE_WEIGHT || ct_all_finite(x, count, &at)) return CT_OK;
+  return ct_fail(n->dev, CT_ERR_ARG,
+                 "weight %.80s of node %.80s has NaN or infinity among its values (element %zu)",
+                 t->name, reader_of(n->graph, tensor), at);
+}
+
 int ct_network_write(ct_network *n, int tensor, const float *data, size_t count) {
   const struct ct_lay *lay;
   int err = ct_check_network(n);
@@ -489,7 +514,8 @@ int ct_network_write(ct_network *n, int tensor, const float *data, size_t count)
   if (t->node >= 0)
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s is made by the network: it cannot be written",
                    t->name);
-  if (lay->kind == CT_LAY_NONE) return CT_OK;
+  err = check_weight(n, tensor, data, count);
+  if (err || lay->kind == CT_LAY_NONE) return err;
   err = comes_and_goes(t) ? CT_OK : ct_network_owned(n, "written");
   if (!err) err = check_still(n, t, true, "written");
   if (err) return err;

@@ -337,12 +337,18 @@ void ct_network_file_free(struct ct_network_file *f) {
 
 /* ---- Loading ------------------------------------------------------------------------------- */
 
-static int put_value(ct_network *n, const struct ct_network_file *f, size_t i) {
+static int put_value(ct_network *n, const struct ct_network_file *f, size_t i, const char *path) {
   const struct ct_gtensor *t = f->graph->tensor[i];
   float *x = malloc(t->elements * sizeof *x);
   if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for the network");
   ct_file_get_floats(f->value[i], x, t->elements);
-  const int err = ct_network_write(n, (int)i, x, t->elements);
+  int err = ct_network_write(n, (int)i, x, t->elements);
+  size_t at;
+  if (err == CT_ERR_ARG && t->role == CT_ROLE_WEIGHT && !ct_all_finite(x, t->elements, &at))
+    err = ct_fail(n->dev, CT_ERR_FORMAT,
+                  "%s: weight %.80s has NaN or infinity among its values (element %zu), as where "
+                  "training has diverged",
+                  path, t->name, at);
   free(x);
   return err;
 }
@@ -365,7 +371,7 @@ static int fill(ct_network *n, const struct ct_network_file *f, const char *path
   int err = check_all_there(n, f, path);
   if (!err) err = ct_bounds_check(n, &f->bounds, path);
   for (size_t i = 1; i <= f->graph->tensors && !err; ++i)
-    if (is_kept(n, f, i)) err = put_value(n, f, i);
+    if (is_kept(n, f, i)) err = put_value(n, f, i, path);
   if (err) return err;
   n->live->seed = f->seed;
   n->live->steps = f->steps;
