@@ -125,7 +125,7 @@ def test_rendering(docs: Path) -> None:
     for path in (docs / "charts").iterdir():
         path.unlink()
     assert results(docs).returncode == 0
-    assert {p.name: p.read_bytes() for p in (docs / "charts").iterdir()} == once and len(once) == 6
+    assert {p.name: p.read_bytes() for p in (docs / "charts").iterdir()} == once and len(once) == 7
     assert all(len(svg) < 50000 and b"<text" in svg for svg in once.values())
     assert results(docs, "--check").returncode == 0
 
