@@ -321,7 +321,7 @@ static void kept_in_less(void **state) {
       cli_line("train --resume %s --data random-32x32x3 --samples 32 --epochs 2 --save %s" EMU,
                cli_path("kept.ctm"), cli_path("on.ctm"))));
   cli_assert_same_files(cli_path("twice.ctm"), cli_path("on.ctm"));
-  free(cli_expect(2, "recompute or compressed:ERROR:BITS:nomask (0..1, 1..12), not hbfp5",
+  free(cli_expect(2, "recompute, compressed:ERROR:BITS:nomask (0..1, 1..12) or auto, not hbfp5",
                   "explain lenet5 --keep hbfp5" EMU));
   free(cli_expect(1, "--keep is for networks: give --model",
                   "train --layers 64-10 --keep hbfp8" EMU));
@@ -415,6 +415,22 @@ static void fits_the_memory(void **state) {
                   "explain resnet20 --batch 4000" EMU));
   free(cli_expect(1, "one of them", "train --model lenet5 --memory 3MiB --batch 4" EMU));
   free(cli_expect(1, "--memory is for networks", "train --layers 64-10 --memory 3MiB" EMU));
+  /* Left to it, it takes the way that has room for most; without pages the best that is left. */
+  root = cli_expect_json("explain resnet8 --train --keep auto --memory 5MiB --json -" EMU);
+  assert_string_equal(json_string_value(json_object_get(root, "keep")), "compressed");
+  json_decref(root);
+  root = cli_expect_json(
+      "explain resnet8 --train --keep auto --memory 3MiB --json - --device emu:compress=0");
+  assert_string_equal(json_string_value(json_object_get(root, "keep")), "recompute");
+  json_decref(root);
+  root = cli_expect_json("explain lenet5 --keep auto --memory 3MiB --json -" EMU);
+  assert_true(cli_number_at(root, "batch") > 1);
+  json_decref(root);
+  free(cli_expect(1, "give --memory", "explain resnet8 --train --keep auto" EMU));
+  free(cli_expect(1, "give --memory", "train --model lenet5 --samples 32 --keep auto" EMU));
+  free(cli_expect(1, "does not fit", "explain resnet8 --train --keep auto --memory 64KiB" EMU));
+  free(cli_expect(0, "activations are kept in",
+                  "train --model lenet5 --samples 64 --keep auto --memory 1MiB" EMU));
 }
 
 static void refused(void **state) {

@@ -62,11 +62,19 @@ struct asked_keep asked_take_keep(const char *arg, const struct argp_state *stat
   for (size_t f = 0; f < sizeof formats / sizeof *formats; ++f)
     if (!strcmp(arg, formats[f]))
       return (struct asked_keep){.given = true, .format = (enum ct_format)f};
+  keep.chooses = !strcmp(arg, "auto");
+  keep.error = KEEP_ERROR;
+  if (keep.chooses) return keep;
   argp_error(state,
-             "--keep: fp32, hbfp8, hbfp6, hbfp4, recompute or compressed:ERROR:BITS:nomask (0..1, "
-             "1..%d), not %s",
+             "--keep: fp32, hbfp8, hbfp6, hbfp4, recompute, compressed:ERROR:BITS:nomask (0..1, "
+             "1..%d) or auto, not %s",
              CT_KEPT_BITS, arg);
   return keep;
+}
+
+int asked_check_keep(const struct asked_keep *keep, uint64_t limit) {
+  if (!keep->chooses || limit) return 0;
+  return cli_fail("--keep auto chooses for a limit: give --memory");
 }
 
 void asked_keep_options(const struct asked_keep *keep, struct ct_network_options *options) {

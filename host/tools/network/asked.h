@@ -32,6 +32,7 @@ struct asked_keep {
   double error; /* compressed: struct ct_network_options.error, .bits, .masks */
   uint32_t bits;
   enum ct_masks masks;
+  bool chooses; /* auto: asked_largest() says how */
 };
 struct asked_name {
   const char *model;
@@ -40,18 +41,22 @@ struct asked_name {
   struct asked_keep keep;
 };
 int asked_named(const struct asked_name *of, ct_graph **g);
+/* 0, or 1 after a sentence: it is left to a limit, and there is none. */
+int asked_check_keep(const struct asked_keep *keep, uint64_t limit);
 
-/* Makes of->rows the most with which weights, states, inputs, labels, outputs and what a step makes
- * fit so many bytes of device memory. */
+/* Makes of->keep, where that is left to it, the way with the largest batch, of equal ones the first
+ * of fp32, hbfp8, recompute and compressed, and of->rows the most with which weights, states,
+ * inputs, labels, outputs and what a step makes fit so many bytes of device memory. */
 int asked_largest(ct_device *dev, struct asked_name *of, uint64_t limit);
 
 /* The argument of --memory: bytes; what is none is a usage error. */
 uint64_t asked_take_size(const char *arg, const struct argp_state *state);
 
 /* The argument of --keep, and its name; what is none is a usage error. */
-#define ASKED_KEEP                                                                           \
-  "How activations and their gradients are kept between layers: fp32, hbfp8, hbfp6, hbfp4, " \
-  "recompute or compressed[:ERROR[:BITS]][:mask|:nomask], "
+#define ASKED_KEEP                                                                              \
+  "How activations and their gradients are kept between layers: fp32, hbfp8, hbfp6, hbfp4, "    \
+  "recompute, compressed[:ERROR[:BITS]][:mask|:nomask], or with --memory auto: as the largest " \
+  "batch has room, "
 struct asked_keep asked_take_keep(const char *arg, const struct argp_state *state);
 const char *asked_format_name(enum ct_format format);
 /* What it says of how a network is compiled. */

@@ -47,22 +47,56 @@ static int measure(ct_device *dev, const struct asked_name *of, uint64_t *bytes)
   return rc && !larger ? cli_fail_device(dev, rc, of->model) : 0;
 }
 
-/* A batch that does not fit tells that no larger one does. */
-int asked_largest(ct_device *dev, struct asked_name *of, uint64_t limit) {
+/* The most rows that fit, and what one takes; 0 rows: it does not. A batch that does not fit tells
+ * that no larger one does. */
+static int search(ct_device *dev, struct asked_name *of, uint64_t limit, uint64_t *least) {
   uint32_t fits = 0, most = MOST_ROWS + 1;
-  uint64_t bytes = 0, least = 0;
+  uint64_t bytes = 0;
   for (uint32_t rows = 1; fits + 1 < most; rows = fits + (most - fits) / 2) {
     if (most > MOST_ROWS && fits) rows = 2 * fits < most ? 2 * fits : most - 1;
     of->rows = rows;
     if (measure(dev, of, &bytes)) return 1;
-    if (rows == 1) least = bytes;
+    if (rows == 1) *least = bytes;
     if (bytes <= limit)
       fits = rows;
     else
       most = rows;
   }
   of->rows = fits;
-  if (fits) return 0;
+  return 0;
+}
+
+static bool compresses(ct_device *dev) {
+  struct ct_info info = {.features = 0};
+  ct_info(dev, &info);
+  return info.features & CT_FEATURE_COMPRESSION;
+}
+
+/* The first way that has the largest batch. */
+static int choose(ct_device *dev, struct asked_name *of, uint64_t limit, uint64_t *least) {
+  static const enum ct_format ways[] = {CT_FORMAT_FP32, CT_FORMAT_HBFP8, CT_FORMAT_RECOMPUTE,
+                                        CT_FORMAT_COMPRESSED};
+  struct asked_name best = *of, one = *of;
+  best.rows = 0;
+  *least = UINT64_MAX;
+  one.keep.chooses = false;
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; ++i) {
+    uint64_t bytes = 0;
+    if (ways[i] == CT_FORMAT_COMPRESSED && !compresses(dev)) continue;
+    one.keep.format = ways[i];
+    one.keep.error = ways[i] == CT_FORMAT_COMPRESSED ? of->keep.error : 0;
+    if (search(dev, &one, limit, &bytes)) return 1;
+    if (bytes < *least) *least = bytes;
+    if (one.rows > best.rows) best = one;
+  }
+  *of = best;
+  return 0;
+}
+
+int asked_largest(ct_device *dev, struct asked_name *of, uint64_t limit) {
+  uint64_t least = 0;
+  if (of->keep.chooses ? choose(dev, of, limit, &least) : search(dev, of, limit, &least)) return 1;
+  if (of->rows) return 0;
   return cli_fail("%s does not fit %" PRIu64 " KiB: a step of one sample takes %" PRIu64 " KiB",
                   of->model, limit / 1024, (least + 1023) / 1024);
 }

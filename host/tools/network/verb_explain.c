@@ -28,6 +28,7 @@ struct study {
   struct ct_info info;
   uint64_t batch, step;
   bool train;
+  struct asked_keep keep;
 };
 
 /* What a group of stages costs. */
@@ -77,8 +78,10 @@ static int describe(struct study *s) {
                             .how = o->train ? &how : NULL,
                             .keep = o->keep};
   if (o->memory && o->batch) return cli_fail("--memory and --batch: one of them says the batch");
+  if (asked_check_keep(&o->keep, o->memory)) return 1;
   if (o->memory && asked_largest(s->dev, &name, o->memory)) return 1;
   s->batch = name.rows;
+  s->keep = name.keep;
   return asked_named(&name, &s->graph);
 }
 
@@ -109,7 +112,7 @@ static int write_inputs(struct study *s) {
 static int compile(struct study *s) {
   struct ct_network_options options = {.expect = true};
   if (describe(s)) return 1;
-  asked_keep_options(&s->o->keep, &options);
+  asked_keep_options(&s->keep, &options);
   int err = ct_network_create(s->dev, s->graph, &options, &s->net);
   if (err) return cli_fail_device(s->dev, err, "cannot compile the network");
   err = ct_network_draw(s->net, s->o->seed);
@@ -284,7 +287,7 @@ static json_t *tell(const struct study *s, FILE *to) {
   print_kept(to, s);
   return json_pack("{s:s, s:s, s:I, s:b, s:s, s:o, s:o, s:o, s:o}", "device", s->info.uri, "model",
                    s->o->model, "batch", (json_int_t)s->batch, "train", (int)s->train, "keep",
-                   asked_format_name(s->o->keep.format), "layers", layers, "total",
+                   asked_format_name(s->keep.format), "layers", layers, "total",
                    cost_json(s, &total), "memory", memory_json(s), "compressed", kept_json(s));
 }
 

@@ -184,6 +184,7 @@ int learn_open(struct learn *l, struct ct_dataset *ds) {
     return cli_fail("--model and --layers: one of them says what the network is");
   if (l->accumulate > 1 && !l->model) return cli_fail("--accumulate is for networks: give --model");
   if (l->keep.given && !l->model) return cli_fail("--keep is for networks: give --model");
+  if (asked_check_keep(&l->keep, l->memory)) return 1;
   if (l->memory && !l->model) return cli_fail("--memory is for networks: give --model");
   if (l->memory && l->batch) return cli_fail("--memory and --batch: one of them says the batch");
   if (learn_check_model(l->model)) return 1;

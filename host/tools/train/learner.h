@@ -63,6 +63,7 @@ struct learner {
   ct_rows *images; /* the test images; NULL: nobody has asked for one */
   /* A graph's. */
   ct_network *steps, *answers;   /* steps NULL: it only answers */
+  struct asked_keep keep;        /* of steps */
   int x, y, loss, asked, logits; /* tensors: of steps, and of answers */
 };
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs of layers that are trained and served. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +21,10 @@ static int describe(struct learner *l, ct_graph **g) {
       .model = how->model, .rows = l->batch, .how = &optimise, .keep = how->keep};
   if (how->memory && asked_largest(l->dev, &name, how->memory)) return 1;
   l->batch = name.rows;
+  l->keep = name.keep;
+  if (how->keep.chooses)
+    fprintf(stderr, "coltrain: activations are kept in %s, batches have %" PRIu32 " samples\n",
+            asked_format_name(l->keep.format), l->batch);
   return asked_named(&name, g);
 }
 
@@ -83,7 +89,7 @@ static int open_named(struct learner *l, bool trains) {
   struct ct_network_options options = {.mantissa = 0};
   ct_graph *trained = NULL;
   int status = describe(l, &trained) || make_answers(l, trained);
-  asked_keep_options(&l->learn->keep, &options);
+  asked_keep_options(&l->keep, &options);
   if (!status && trains)
     status = fail_device(l, ct_network_create(l->dev, trained, &options, &l->steps)) ||
              fail_device(l, ct_network_draw(l->steps, l->learn->seed));
