@@ -346,6 +346,20 @@ static void exchange(const struct ct_mlp *net, struct ct_numbers *x, size_t l,
   }
 }
 
+static int check_numbers(ct_model *m, size_t layer, const struct parts *p) {
+  static const char *const names[] = {"weights", "bias", "velocity of the weights",
+                                      "velocity of the bias"};
+  int err = CT_OK;
+  size_t at;
+  const size_t out = m->net.width[layer + 1], weights = m->net.width[layer] * out;
+  for (int i = 0; i < 4 && !err; ++i)
+    if (p->from[i] && !ct_all_finite(p->from[i], i % 2 ? out : weights, &at))
+      err = ct_fail(m->dev, CT_ERR_ARG,
+                    "the %s of layer %zu has NaN or infinity among its values (element %zu)",
+                    names[i], layer, at);
+  return err;
+}
+
 static int access_layer(ct_model *m, size_t layer, const struct parts *p, bool changes) {
   int err = ct_check_model(m);
   if (err) return err;
@@ -353,6 +367,7 @@ static int access_layer(ct_model *m, size_t layer, const struct parts *p, bool c
     return ct_fail(m->dev, CT_ERR_ARG, "the model has %u layers, there is no layer %zu",
                    m->net.layers, layer);
   if (changes) err = ct_weights_still(m->live, true, "set");
+  if (changes && !err) err = check_numbers(m, layer, p);
   if (err) return err;
   struct ct_numbers *x = NULL;
   err = ct_model_numbers(m, "read", &x);
@@ -369,25 +384,8 @@ int ct_model_get(ct_model *m, size_t layer, float *w, float *b, float *vw, float
   return access_layer(m, layer, &p, false);
 }
 
-/* Of a layer that there is. */
-static int check_numbers(ct_model *m, size_t layer, const struct parts *p) {
-  static const char *const names[] = {"weights", "bias", "velocity of the weights",
-                                      "velocity of the bias"};
-  int err = ct_check_model(m);
-  size_t at;
-  if (err || layer >= m->net.layers) return err;
-  const size_t out = m->net.width[layer + 1], weights = m->net.width[layer] * out;
-  for (int i = 0; i < 4 && !err; ++i)
-    if (p->from[i] && !ct_all_finite(p->from[i], i % 2 ? out : weights, &at))
-      err = ct_fail(m->dev, CT_ERR_ARG,
-                    "the %s of layer %zu has NaN or infinity among its values (element %zu)",
-                    names[i], layer, at);
-  return err;
-}
-
 int ct_model_set(ct_model *m, size_t layer, const float *w, const float *b, const float *vw,
                  const float *vb) {
   const struct parts p = {.from = {w, b, vw, vb}};
-  const int err = check_numbers(m, layer, &p);
-  return err ? err : access_layer(m, layer, &p, true);
+  return access_layer(m, layer, &p, true);
 }

@@ -514,10 +514,10 @@ int ct_network_write(ct_network *n, int tensor, const float *data, size_t count)
   if (t->node >= 0)
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s is made by the network: it cannot be written",
                    t->name);
-  err = check_weight(n, tensor, data, count);
-  if (err || lay->kind == CT_LAY_NONE) return err;
+  if (lay->kind == CT_LAY_NONE) return check_weight(n, tensor, data, count);
   err = comes_and_goes(t) ? CT_OK : ct_network_owned(n, "written");
   if (!err) err = check_still(n, t, true, "written");
+  if (!err) err = check_weight(n, tensor, data, count);
   if (err) return err;
   if (!comes_and_goes(t)) {
     n->stale = n->once;
