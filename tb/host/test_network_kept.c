@@ -145,7 +145,7 @@ static void test_same_bits(void **state) {
   printf(
       "  %zu tensors compressed, with %zu masks; %zu networks are smaller with some made again\n",
       kept, exact, less);
-  assert_true(kept > 5 && exact > 5);
+  assert_true(kept > 5 && exact > 1);
 }
 
 /* A state's new value takes the old one's place tile by tile, in the step that makes what a

@@ -415,7 +415,7 @@ int ct_model_save(ct_model *model, const char *path);
 int ct_model_load(ct_device *dev, const char *path, ct_model **model);
 
 /* Weights (outputs x inputs), biases and their momentum of layer 0.., FP32 row-major. NULL: not
- * wanted, or not changed. CT_ERR_MEMORY; CT_ERR_ARG: NaN or infinity is among what is to be set.
+ * wanted, or not changed. CT_ERR_MEMORY; CT_ERR_ARG: NaN is among what is to be set.
  * CT_ERR_BUSY while a step is in flight; to set, also while
  * anything reads the live weights: requests, a server, a version or gradients that are being made.
  */

@@ -105,7 +105,7 @@ int ct_network_draw(ct_network *network, uint64_t seed);
  * what was written is rounded for them; weights come back as they are in FP32 where they are
  * trained, else as the products see them. What nothing reads that is run has no place: writing it
  * does nothing. CT_ERR_ARG: there is nothing to read, count is not the number of elements, or a
- * weight has NaN or infinity among its values: the sentence names its node.
+ * weight has NaN among its values: the sentence names its node.
  * CT_ERR_BUSY: weights and states are not read while runs under way change them, and not written
  * while any use them; inputs, labels and outputs not while a run has them. */
 int ct_network_write(ct_network *network, int tensor, const float *data, size_t count);

@@ -125,12 +125,11 @@ static int check_length(ct_device *dev, const char *path, size_t size, size_t wa
 static int check_numbers(ct_device *dev, const char *path, const struct ct_model_file *f) {
   const size_t count = ct_numbers_count(&f->net);
   for (size_t i = 0; i < count; ++i)
-    if (!isfinite(ct_file_get_float(f->numbers + i * sizeof(float))))
-      return ct_fail(
-          dev, CT_ERR_FORMAT,
-          "%s has NaN or infinity among its weights, biases and velocities (number %zu), "
-          "as where training has diverged",
-          path, i);
+    if (isnan(ct_file_get_float(f->numbers + i * sizeof(float))))
+      return ct_fail(dev, CT_ERR_FORMAT,
+                     "%s has NaN among its weights, biases and velocities (number %zu), "
+                     "as where training has diverged",
+                     path, i);
   return CT_OK;
 }
 

@@ -487,9 +487,9 @@ static const char *reader_of(const ct_graph *g, int tensor) {
   return "none";
 }
 
-bool ct_all_finite(const float *x, size_t count, size_t *at) {
+bool ct_no_nan(const float *x, size_t count, size_t *at) {
   for (*at = 0; *at < count; ++*at)
-    if (!isfinite(x[*at])) return false;
+    if (isnan(x[*at])) return false;
   return true;
 }
 
@@ -497,10 +497,10 @@ bool ct_all_finite(const float *x, size_t count, size_t *at) {
 static int check_weight(const ct_network *n, int tensor, const float *x, size_t count) {
   const struct ct_gtensor *t = n->graph->tensor[tensor];
   size_t at;
-  if (t->role != CT_ROLE_WEIGHT || ct_all_finite(x, count, &at)) return CT_OK;
+  if (t->role != CT_ROLE_WEIGHT || ct_no_nan(x, count, &at)) return CT_OK;
   return ct_fail(n->dev, CT_ERR_ARG,
-                 "weight %.80s of node %.80s has NaN or infinity among its values (element %zu)",
-                 t->name, reader_of(n->graph, tensor), at);
+                 "weight %.80s of node %.80s has NaN among its values (element %zu)", t->name,
+                 reader_of(n->graph, tensor), at);
 }
 
 int ct_network_write(ct_network *n, int tensor, const float *data, size_t count) {

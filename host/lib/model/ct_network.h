@@ -229,8 +229,8 @@ int ct_network_has_frame(ct_network *n);
 /* CT_OK, or CT_ERR_UNSUPPORTED: the weights are another one's. what: as ct_network_still(). */
 int ct_network_owned(ct_network *n, const char *what);
 
-/* Whether all of them are numbers; else *at is the first that is none. */
-bool ct_all_finite(const float *x, size_t count, size_t *at);
+/* Whether none of them is NaN; else *at is the first that is none. */
+bool ct_no_nan(const float *x, size_t count, size_t *at);
 
 /* The layout of a tensor of so many elements; CT_LAY_NONE: it has no place. */
 int ct_network_find(ct_network *n, int tensor, size_t count, const struct ct_lay **lay);

@@ -344,9 +344,9 @@ static int put_value(ct_network *n, const struct ct_network_file *f, size_t i, c
   ct_file_get_floats(f->value[i], x, t->elements);
   int err = ct_network_write(n, (int)i, x, t->elements);
   size_t at;
-  if (err == CT_ERR_ARG && t->role == CT_ROLE_WEIGHT && !ct_all_finite(x, t->elements, &at))
+  if (err == CT_ERR_ARG && t->role == CT_ROLE_WEIGHT && !ct_no_nan(x, t->elements, &at))
     err = ct_fail(n->dev, CT_ERR_FORMAT,
-                  "%s: weight %.80s has NaN or infinity among its values (element %zu), as where "
+                  "%s: weight %.80s has NaN among its values (element %zu), as where "
                   "training has diverged",
                   path, t->name, at);
   free(x);
