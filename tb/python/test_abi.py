@@ -32,7 +32,7 @@ def facts_of_python() -> list[str]:
 
 def program() -> str:
     """A C program that prints the same facts as its compiler has them."""
-    out = ["#include <coltrain/coltrain.h>", "#include <coltrain/graph.h>", "#include <coltrain/network.h>", "#include <coltrain/array.h>"]
+    out = ["#include <coltrain/coltrain.h>", "#include <coltrain/graph.h>", "#include <coltrain/network.h>", "#include <coltrain/array.h>", "#include <coltrain/network.h>"]
     out += ["#include <stdio.h>", "int main(void) {"]
     for struct in STRUCTS:
         name = struct.__name__
@@ -95,8 +95,9 @@ def test_values_of_enumerations(tmp_path: Path) -> None:
         "ScheduleKind": "CT_SCHEDULE_",
         "Optimiser": "CT_OPTIMISER_",
         "MemberState": "CT_MEMBER_",
+        "Masks": "CT_MASKS_",
     }
-    asserts = ["#include <coltrain/coltrain.h>", "#include <coltrain/graph.h>", "#include <coltrain/array.h>"]
+    asserts = ["#include <coltrain/coltrain.h>", "#include <coltrain/graph.h>", "#include <coltrain/array.h>", "#include <coltrain/network.h>"]
     for kind in ENUMS:
         for member in kind:
             name = "CT_OK" if member.name == "OK" else prefixes[kind.__name__] + member.name
