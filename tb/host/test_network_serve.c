@@ -949,6 +949,17 @@ static void weights_are_numbers(void **state) {
   ct_file_put(data + at, 0x7fc00000, 4);
   ct_file_seal(data, size);
   ok(&p, ct_file_write(p.dev, path, data, size));
+  /* Whoever is refused has changed nothing: the weights in front of it stay. */
+  const int first = ct_graph_find(g, "conv1.weight");
+  const size_t firsts = (size_t)g->tensor[first]->elements;
+  float *mine = calloc(firsts, sizeof *mine), *kept = calloc(firsts, sizeof *kept);
+  mine[0] = 3;
+  ok(&p, ct_network_write(p.steps, first, mine, firsts));
+  REFUSED(&p, CT_ERR_FORMAT, "weight conv2.weight has NaN", ct_network_restore(p.steps, path));
+  ok(&p, ct_network_read(p.steps, first, kept, firsts));
+  assert_memory_equal(kept, mine, firsts * sizeof *mine);
+  free(mine);
+  free(kept);
   ct_network_free(p.steps);
   REFUSED(&p, CT_ERR_FORMAT, "weight conv2.weight has NaN",
           ct_network_load(p.dev, path, NULL, &p.steps));

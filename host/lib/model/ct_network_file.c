@@ -9,6 +9,7 @@
  */
 #include "ct_network_file.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -337,18 +338,12 @@ void ct_network_file_free(struct ct_network_file *f) {
 
 /* ---- Loading ------------------------------------------------------------------------------- */
 
-static int put_value(ct_network *n, const struct ct_network_file *f, size_t i, const char *path) {
+static int put_value(ct_network *n, const struct ct_network_file *f, size_t i) {
   const struct ct_gtensor *t = f->graph->tensor[i];
   float *x = malloc(t->elements * sizeof *x);
   if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for the network");
   ct_file_get_floats(f->value[i], x, t->elements);
-  int err = ct_network_write(n, (int)i, x, t->elements);
-  size_t at;
-  if (err == CT_ERR_ARG && t->role == CT_ROLE_WEIGHT && !ct_no_nan(x, t->elements, &at))
-    err = ct_fail(n->dev, CT_ERR_FORMAT,
-                  "%s: weight %.80s has NaN among its values (element %zu), as where "
-                  "training has diverged",
-                  path, t->name, at);
+  const int err = ct_network_write(n, (int)i, x, t->elements);
   free(x);
   return err;
 }
@@ -366,12 +361,28 @@ static int check_all_there(ct_network *n, const struct ct_network_file *f, const
   return CT_OK;
 }
 
+/* So is a weight that is no number, as where training has diverged. */
+static int check_weights(ct_network *n, const struct ct_network_file *f, const char *path) {
+  for (size_t i = 1; i <= f->graph->tensors; ++i) {
+    const struct ct_gtensor *t = f->graph->tensor[i];
+    if (!is_kept(n, f, i) || t->role != CT_ROLE_WEIGHT) continue;
+    for (uint64_t k = 0; k < t->elements; ++k)
+      if (isnan(ct_file_get_float(f->value[i] + k * sizeof(float))))
+        return ct_fail(n->dev, CT_ERR_FORMAT,
+                       "%s: weight %.80s has NaN among its values (element %llu), as where "
+                       "training has diverged",
+                       path, t->name, (unsigned long long)k);
+  }
+  return CT_OK;
+}
+
 /* Values of all that the device keeps, then how far these have come. */
 static int fill(ct_network *n, const struct ct_network_file *f, const char *path) {
   int err = check_all_there(n, f, path);
+  if (!err) err = check_weights(n, f, path);
   if (!err) err = ct_bounds_check(n, &f->bounds, path);
   for (size_t i = 1; i <= f->graph->tensors && !err; ++i)
-    if (is_kept(n, f, i)) err = put_value(n, f, i, path);
+    if (is_kept(n, f, i)) err = put_value(n, f, i);
   if (err) return err;
   n->live->seed = f->seed;
   n->live->steps = f->steps;
