@@ -17,11 +17,6 @@
 
 /* ---- Pages --------------------------------------------------------------------------------- */
 
-/* With the padding to whole tiles. */
-static uint64_t padded(const struct ct_kept *k) {
-  return (uint64_t)ct_tiles(k->rows) * ct_tiles(k->cols) * CT_TILE * CT_TILE;
-}
-
 enum { USUAL = 8, LEAST = 4 };
 static const double LARGE_ERROR = 0.1;
 
@@ -82,8 +77,8 @@ static uint64_t most_pages(const ct_network *n) {
   uint64_t pages = n->compiled.kepts;
   for (size_t i = 0; i < n->compiled.kepts; ++i) {
     const struct ct_kept *k = &n->compiled.kept[i];
-    pages +=
-        k->whole ? whole_pages(k) : (padded(k) * n->shared->page_bits + page_bits - 1) / page_bits;
+    pages += k->whole ? whole_pages(k)
+                      : (ct_kept_padded(k) * n->shared->page_bits + page_bits - 1) / page_bits;
   }
   return pages;
 }
@@ -338,7 +333,7 @@ int ct_network_kept(ct_network *n, size_t index, struct ct_network_kept *kept) {
   if (err) return err;
   *kept = (struct ct_network_kept){.tensor = k->tensor,
                                    .values = (uint64_t)k->rows * k->cols,
-                                   .padded = padded(k),
+                                   .padded = ct_kept_padded(k),
                                    .bound = k->whole ? 0 : n->bound[index],
                                    .exact = k->whole > 0,
                                    .beside = k->beside};

@@ -22,6 +22,11 @@ static inline uint32_t ct_kept_tiles(const struct ct_kept *k) {
   return ct_tiles(k->rows) * ct_tiles(k->cols);
 }
 
+/* Numbers with the padding to whole tiles. */
+static inline uint64_t ct_kept_padded(const struct ct_kept *k) {
+  return (uint64_t)ct_kept_tiles(k) * CT_TILE * CT_TILE;
+}
+
 static inline size_t ct_kept_entries(const struct ct_kept *k) {
   return (size_t)ct_pack_units(k->rows, k->cols) * CT_ACT_ENTRIES;
 }

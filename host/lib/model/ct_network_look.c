@@ -69,7 +69,7 @@ static int count_group(ct_network *n, const struct seen *s, uint32_t entry, uint
 
 static int count_groups(ct_network *n, const struct seen *s, const struct ct_kept *k,
                         struct taken *t) {
-  uint32_t left = ct_tiles(k->rows) * ct_tiles(k->cols);
+  uint32_t left = ct_kept_tiles(k);
   int err = CT_OK;
   for (size_t i = 0; i < ct_kept_entries(k) && !err; ++i) {
     const uint32_t entry = ct_act_entry_at(s->index, i), tiles = ct_min_u32(left, CT_ACT_TILES);
@@ -203,7 +203,7 @@ static int look_at(ct_network *n, const struct seen *s, size_t i, struct taken *
 static double units_with(const struct ct_kept *k, const struct taken *t, unsigned bound) {
   enum { BITS = 128 };
   const double least = t->groups, most = (double)t->groups * CT_ACT_UNITS,
-               all = (double)ct_kept_tiles(k) * CT_TILE * CT_TILE;
+               all = (double)ct_kept_padded(k);
   double with = (double)t->units;
   if (bound == t->bound) return with;
   if (!bound) return most;
