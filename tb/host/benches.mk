@@ -227,6 +227,7 @@ $(BUILD)/tb/test_array $(BUILD)/tb/test_array.san: | $(BUILD)/lib/coltrain/sim.s
 $(call host_test,test_network_bits,tb/host/test_network_bits.c tb/host/graph_bed.c)
 $(call host_test,test_network_rows,tb/host/test_network_rows.c tb/host/graph_bed.c)
 $(call host_test,test_network_random,tb/host/test_network_random.c tb/host/network_bed.c tb/host/graph_bed.c)
+$(call host_test,test_network_bounds,tb/host/test_network_bounds.c tb/host/node_bounds.c tb/host/network_bed.c tb/host/graph_bed.c,-lm)
 $(call host_test,test_network_members,tb/host/test_network_members.c tb/host/network_bed.c tb/host/graph_bed.c tb/host/ct_racecheck.c)
 $(call host_test,test_network_operators,tb/host/test_network_operators.c tb/host/network_bed.c tb/host/graph_bed.c)
 $(BUILD)/tb/test_network_random $(BUILD)/tb/test_network_random.san: | $(BUILD)/lib/coltrain/sim.so

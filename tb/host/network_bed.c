@@ -343,6 +343,14 @@ static void draw_formats(const struct maker *m) {
   }
 }
 
+/* All but what weights and states become, which is read from those. */
+static void show_all(const struct maker *m) {
+  struct ct_graph_info g;
+  ct_graph_info(m->b->g, &g);
+  for (int i = 1; i <= (int)g.tensors; ++i)
+    if (bed_info(m->b, i).node >= 0) ct_graph_result(m->b->g, i);
+}
+
 void net_random(struct bed *b, const struct net_shape *shape, ct_rng *rng) {
   struct maker m = {b, rng, shape, 0};
   const uint32_t images = draw(&m, shape->most_images), classes = 1 + draw(&m, 20);
@@ -374,6 +382,7 @@ void net_random(struct bed *b, const struct net_shape *shape, ct_rng *rng) {
   }
   b->formats = ct_rng_percent(rng, 40);
   if (b->formats) draw_formats(&m);
+  if (shape->all) show_all(&m);
   bed_check(b);
 }
 

@@ -43,9 +43,9 @@ uint64_t net_digest(struct net_bed *n);
  * operator has a kink, and none normalises over a few rows, so that gradients of the device and of
  * the reference can be compared closely. training: with updates, by the gradients of `accumulate`
  * runs (0: one). whole: images of 16 x 16, which convolutions and pooling leave so: pixels are
- * index units of compressed groups. */
+ * index units of compressed groups. all: whatever a node makes is an output, to be read. */
 struct net_shape {
-  bool smooth, training, whole;
+  bool smooth, training, whole, all;
   uint32_t accumulate;
   uint32_t most_layers, most_channels, most_size, most_images;
 };
