@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ct_commands.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -165,6 +166,15 @@ static void choose_known(struct bench *b, const struct ct_gen_prog *jobs[SERVED]
   jobs[1] = &b->setup_known;
 }
 
+static unsigned long compressed(const struct ct_gen_prog *p) {
+  unsigned long n = 0;
+  for (unsigned i = 0; i < p->count; ++i) {
+    const uint32_t op = CT_GET(&p->cmds[i], ALL_OP);
+    n += (op == CT_OP_LD || op == CT_OP_ST) && CT_GET(&p->cmds[i], DMA_COMP);
+  }
+  return n;
+}
+
 static void submit_random(struct bench *b) {
   const uint32_t limit = 500 + ct_rng_below(&b->rng, 5000);
   const uint32_t arena = ct_rig_unit(TRAINING, CT_RIG_OUT) + CT_FUZZ_ARENA;
@@ -178,6 +188,7 @@ static void submit_random(struct bench *b) {
     struct ct_rig_job *job = &b->job[i];
     ++b->result->kind[ct_fuzz_next(&b->fuzz, p)];
     b->result->submitted += p->count;
+    b->result->compressed += compressed(p);
     *job = (struct ct_rig_job){.prog = p, .tag = b->tag + i, .version = ~(b->tag + i)};
     ct_fuzz_descriptor(&b->fuzz, job);
     ct_rig_submit(&b->pair.rig[0], TRAINING, job);
@@ -348,11 +359,40 @@ void ct_commands_print(const struct ct_commands_result *r) {
          r->jobs[TRAINING]);
   for (unsigned i = 0; i < CT_FUZZ_KINDS; ++i)
     printf("%s%lu %s", i ? ", " : "", r->kind[i], kinds[i]);
-  printf("); %" PRIu64 " dispatched\nthey ended:", r->dispatched);
+  printf("); %lu of them compressed, %" PRIu64 " dispatched\nthey ended:", r->compressed,
+         r->dispatched);
   for (uint32_t i = 0; i < CT_COMMANDS_CODES; ++i)
     if (r->code[i]) printf(" %s %lu", ct_dev_name(i), r->code[i]);
   printf(
       "\n%lu jobs of inference beside them and %lu proofs that training works: %lu wrong; %" PRIu64
       " cycles\n",
       r->jobs[INFERENCE], r->right_jobs, r->wrong, r->cycles);
+}
+
+static const char *const csv_kinds[CT_FUZZ_KINDS] = {"raw_bits", "random_fields", "near_legal",
+                                                     "spoilt_programs"};
+
+void ct_commands_csv_head(FILE *file) {
+  fprintf(file, "core,commands_submitted,commands_compressed,jobs");
+  for (unsigned i = 0; i < CT_FUZZ_KINDS; ++i)
+    fprintf(file, ",jobs_%s", csv_kinds[i]);
+  fprintf(file, ",commands_dispatched");
+  for (uint32_t i = 0; i < CT_NUM_DEV; ++i) {
+    fprintf(file, ",ended_");
+    for (const char *name = ct_dev_names[i].name; *name; ++name)
+      fputc(tolower((unsigned char)*name), file);
+  }
+  fprintf(file, ",inference_jobs,training_checks,wrong,cycles,rtl_commit\n");
+}
+
+void ct_commands_csv_row(FILE *file, const char *core, const struct ct_commands_result *r,
+                         const char *rtl_commit) {
+  fprintf(file, "%s,%lu,%lu,%lu", core, r->submitted, r->compressed, r->jobs[TRAINING]);
+  for (unsigned i = 0; i < CT_FUZZ_KINDS; ++i)
+    fprintf(file, ",%lu", r->kind[i]);
+  fprintf(file, ",%" PRIu64, r->dispatched);
+  for (uint32_t i = 0; i < CT_NUM_DEV; ++i)
+    fprintf(file, ",%lu", r->code[ct_dev_names[i].value]);
+  fprintf(file, ",%lu,%lu,%lu,%" PRIu64 ",%s\n", r->jobs[INFERENCE], r->right_jobs, r->wrong,
+          r->cycles, rtl_commit);
 }

@@ -5,7 +5,8 @@
  * (ct_commands.h).
  *
  * CT_FLIPS=N (100): flips. CT_COMMANDS=N (10000): random commands, half on each core. `make
- * campaign` runs a hundred times as many.
+ * campaign` runs a hundred times as many. CT_DATA=FOLDER: the figures go there as in docs/data,
+ * with CT_RTL as the commit of the RTL; what is asked for 0 times has no figures.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,30 @@ static double seconds(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static FILE *data_file(const char *name, const char *mode) {
+  const char *folder = getenv("CT_DATA");
+  char path[512];
+  if (!folder) return NULL;
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *file = fopen(path, mode);
+  if (!file) fail_msg("%s cannot be written", path);
+  return file;
+}
+
+static const char *rtl_commit(void) {
+  const char *commit = getenv("CT_RTL");
+  return commit ? commit : "";
+}
+
+static void commands_data(const struct ct_core *core, const struct ct_commands_result *r) {
+  const bool first = core == ct_cores;
+  FILE *file = data_file("faults-commands.csv", first ? "w" : "a");
+  if (!file) return;
+  if (first) ct_commands_csv_head(file);
+  ct_commands_csv_row(file, core->name, r, rtl_commit());
+  assert_int_equal(fclose(file), 0);
 }
 
 static void flipped_bits(void **state) {
@@ -51,12 +76,14 @@ static void random_commands(void **state) {
   const double start = seconds();
   ct_commands_run(&setup, &r);
   ct_commands_print(&r);
+  if (setup.count) commands_data(*state, &r);
   printf("%.1f s\n", seconds() - start);
   assert_int_equal(r.wrong, 0);
   assert_true(r.submitted >= setup.count && r.dispatched >= setup.count);
   if (setup.count < 5000) return;
   assert_true(r.policies >= 8 && r.code[CT_DEV_SKIPPED] > 3 && r.code[CT_DEV_DESCRIPTOR] > 0);
   assert_true(r.code[CT_DEV_CANCELLED] > 0 && r.code[CT_DEV_COMP] > 0);
+  assert_true(r.compressed > r.submitted / 20);
 }
 
 int main(void) {
