@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fault campaign: single bits of the scratchpad that turn over while both contexts work
- * (ct_flips.h), and random commands in the training context while inference is watched
- * (ct_commands.h).
+ * (ct_flips.h), single bits of compressed groups in memory (ct_damage.h), and random commands in
+ * the training context while inference is watched (ct_commands.h).
  *
- * CT_FLIPS=N (100): flips. CT_COMMANDS=N (10000): random commands, half on each core. `make
- * campaign` runs a hundred times as many. CT_DATA=FOLDER: the figures go there as in docs/data,
- * with CT_RTL as the commit of the RTL; what is asked for 0 times has no figures.
+ * CT_FLIPS=N (100): flips in the scratchpad, a quarter as many in memory. CT_COMMANDS=N (10000):
+ * random commands, half on each core. `make campaign` runs a hundred times as many. CT_DATA=FOLDER:
+ * the figures go there as in docs/data, with CT_RTL as the commit of the RTL; what is asked for 0
+ * times has no figures.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "ct_commands.h"
+#include "ct_damage.h"
 #include "ct_flips.h"
 
 static unsigned long count_from(const char *name, unsigned long otherwise) {
@@ -50,11 +52,31 @@ static void commands_data(const struct ct_core *core, const struct ct_commands_r
   assert_int_equal(fclose(file), 0);
 }
 
+static const struct ct_core watched = {"watched 16x16", &ct_core_watch_sim, ct_core_watch_sim_error,
+                                       "dram=8"};
+
+static void flips_data(const struct ct_flips_result *r) {
+  FILE *file = data_file("faults-flips.csv", "w");
+  if (!file) return;
+  ct_flips_csv(file, r, rtl_commit());
+  assert_int_equal(fclose(file), 0);
+  file = data_file("faults-flips-run.csv", "w");
+  ct_flips_csv_run(file, r, rtl_commit());
+  assert_int_equal(fclose(file), 0);
+}
+
+static void damage_data(const struct ct_damage_result *r) {
+  FILE *file = data_file("faults-groups.csv", "w");
+  if (!file) return;
+  ct_damage_csv(file, r, rtl_commit());
+  assert_int_equal(fclose(file), 0);
+}
+
 static void flipped_bits(void **state) {
-  static const struct ct_core core = {"watched 16x16", &ct_core_watch_sim, ct_core_watch_sim_error,
-                                      "dram=8"};
-  const struct ct_flips setup = {
-      .core = &core, .look = ct_core_watch_look, .count = count_from("CT_FLIPS", 100), .stream = 1};
+  const struct ct_flips setup = {.core = &watched,
+                                 .look = ct_core_watch_look,
+                                 .count = count_from("CT_FLIPS", 100),
+                                 .stream = 1};
   struct ct_flips_result r;
   (void)state;
   ct_tb_seed();
@@ -62,6 +84,22 @@ static void flipped_bits(void **state) {
   ct_flips_run(&setup, &r);
   ct_flips_print(&r);
   printf("%.1f s\n", seconds() - start);
+  if (setup.count) flips_data(&r);
+  assert_int_equal(r.wrong, 0);
+  assert_int_equal(r.flips, setup.count);
+}
+
+static void damaged_groups(void **state) {
+  const struct ct_damage setup = {
+      .core = &watched, .count = count_from("CT_FLIPS", 100) / 4, .stream = 4};
+  struct ct_damage_result r;
+  (void)state;
+  ct_tb_seed();
+  const double start = seconds();
+  ct_damage_run(&setup, &r);
+  ct_damage_print(&r);
+  printf("%.1f s\n", seconds() - start);
+  if (setup.count) damage_data(&r);
   assert_int_equal(r.wrong, 0);
   assert_int_equal(r.flips, setup.count);
 }
@@ -89,6 +127,7 @@ static void random_commands(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(flipped_bits),
+      cmocka_unit_test(damaged_groups),
       cmocka_unit_test_prestate(random_commands, (void *)&ct_cores[0]),
       cmocka_unit_test_prestate(random_commands, (void *)&ct_cores[1]),
   };
