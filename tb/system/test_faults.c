@@ -4,10 +4,10 @@
  * (ct_flips.h), single bits of compressed groups in memory (ct_damage.h), and random commands in
  * the training context while inference is watched (ct_commands.h).
  *
- * CT_FLIPS=N (100): flips in the scratchpad, a quarter as many in memory. CT_COMMANDS=N (10000):
- * random commands, half on each core. `make campaign` runs a hundred times as many. CT_DATA=FOLDER:
- * the figures go there as in docs/data, with CT_RTL as the commit of the RTL; what is asked for 0
- * times has no figures.
+ * CT_FLIPS=N (100): flips in the scratchpad. CT_GROUPS=N (a quarter of these): flips in memory.
+ * CT_COMMANDS=N (10000): random commands, half on each core. `make campaign` runs a hundred times
+ * as many. CT_DATA=FOLDER: the figures go there as in docs/data, with CT_RTL as the commit of the
+ * RTL; what is asked for 0 times has no figures.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,8 +90,9 @@ static void flipped_bits(void **state) {
 }
 
 static void damaged_groups(void **state) {
-  const struct ct_damage setup = {
-      .core = &watched, .count = count_from("CT_FLIPS", 100) / 4, .stream = 4};
+  const struct ct_damage setup = {.core = &watched,
+                                  .count = count_from("CT_GROUPS", count_from("CT_FLIPS", 100) / 4),
+                                  .stream = 4};
   struct ct_damage_result r;
   (void)state;
   ct_tb_seed();
