@@ -3,8 +3,8 @@
 // The semaphores of one context: 16 counters of 8 bits.
 //
 // Inputs      dec_i and inc_i carry one bit per unit and semaphore (bit 16*u + s; units in the order LD, ST, MM, VL, VA, VS). A
-//             unit that takes one must have seen nz_o[s] in the same cycle. All bits of a cycle are added up: six units may
-//             give and take the same semaphore at once.
+//             unit that takes one must have seen nz_o[s] in the same cycle (the vector unit: in the one before). All bits of a cycle are
+//             added up: six units may give and take the same semaphore at once.
 // Latency     one cycle: what is given in cycle t can be taken in cycle t + 1.
 // Errors      a sum below 0 or above 255 sets err_o for one cycle, two cycles later, with the lowest semaphore concerned (which one that
 //             is, is looked at in a cycle of its own); that counter then keeps what it held. Below 0 happens only if two units wait for the same semaphore.

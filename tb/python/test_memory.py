@@ -19,6 +19,8 @@ from coltrain.experiments.memory_beside import beside
 from coltrain.experiments.memory_bounds import E, K_OF_ONE, Look, bound_of, of_norm
 from coltrain.experiments.memory_graphs import Setup, compiled, feed_of, graph_of, readers_of, samples
 from coltrain.experiments.memory_groups import Rounded, two_bits
+from coltrain.experiments.memory_inputs import bits_of, inputs_row, inputs_targets
+from coltrain.experiments.memory_narrow import narrows
 from coltrain.experiments.memory_run import measure
 from coltrain.experiments.memory_targets import interval, targets_of
 from coltrain.experiments.memory_ways import NETS, WAYS
@@ -221,23 +223,52 @@ def test_summary(tmp_path: Path) -> None:
             e.store.save(e.point(net, keep, 1), made(keep, bits, None if keep == "actnn2" else peak))
     for net, keep in besides():
         e.store.save(e.beside(net, keep), waited(net, keep))
+    for net, keep, bandwidth in narrows():
+        cycles = 1000000 + 100000 * bandwidth if keep == "s=0.1" else 1500000
+        e.store.save(e.narrow(net, keep, bandwidth), made(keep, 2.0, 100.0) | {"cycles": cycles})
     s = e.summary()
     assert len(s["rows"]) == len(NETS) * len(WAYS)
     assert all({"net", "keep", "bits_per_value", "ratio_fp32", "peak_bytes", "accuracy"} <= r.keys() for r in json.loads(json.dumps(s))["rows"])
     assert {(r["net"], r["keep"]) for r in s["rows"]} == {(net, keep) for net in NETS for keep in WAYS}
-    assert [t["held"] for t in s["targets"]] == [True, True, True, None, None, True, False, False, True]
-    assert [t.held for t in targets_of(s["rows"][:3], [])] == [None] * 9
+    assert [t["held"] for t in s["targets"]] == [True, True, True, None, None, True, False, False, True, True, True, None, None]
+    assert [t.held for t in targets_of(s["rows"][:3], [])] == [None] * 13
+    late_narrow = [r | {"cycles": 1500001} if r["keep"] == "s=0.1" and r["bandwidth"] == 2 else r for r in s["narrow"]]
+    assert [t.held for t in targets_of(s["rows"], s["beside"], late_narrow)[9:11]] == [True, False]
+    assert sorted({round(r["over_hbfp8"], 6) for r in s["narrow"]}) == [0.8, 0.933333, 1.0, 1.2]
     late = [p | {"p99_cycles": 700.0, "step_cycles": 1e6} if p["keep"] == "s=0.1" else p for p in s["beside"]]
-    assert [t.held for t in targets_of(s["rows"], late)[-2:]] == [True, False] and len(late) == len(besides())
+    assert [t.held for t in targets_of(s["rows"], late)[7:9]] == [True, False] and len(late) == len(besides())
     page = page_of(s)
     assert "16.00" in "\n".join(e.lines(s)) and "ResNet-8" in page and e.wrong(s) == 0
     assert all(page.count(f">{keep}</text>") == 2 * len(NETS) for keep in WAYS)  # below its bars, wide and narrow
     assert page.count("<td>640</td>") == 2 * len(besides())  # beside, and with nothing beside
-    (file, asked, _) = datafiles.files_of(s)
+    (file, asked, narrow, inputs, _) = datafiles.files_of(s)
+    assert len(narrow.cells("abc")) == len(narrows()) and not inputs.rows
     assert len(file.cells("abc")) == len(s["rows"]) and len(file.cells("abc")[0]) == len(file.names()) + 1
     assert len(asked.cells("abc")) == len(besides())
     columns, rows = e.table(s)
     assert all(len(row) == len(columns) for row in rows)
+
+
+def kept(tensor: str, values: int, size: int, exact: bool = False) -> dict[str, Any]:
+    return {"tensor": tensor, "values": values, "bytes": size, "bound": 130, "exact": exact, "beside": exact}
+
+
+def test_inputs_of_convolutions() -> None:
+    """LeNet-5 has one that is kept, behind a pooling whose maxima's places are not its mask; in the VGG-like network masks are of what is read."""
+    lenet5 = [kept("pool1", 1000, 500), kept("pool1", 1000, 600, exact=True), kept("pool2", 100, 900)]
+    assert bits_of("lenet5", {"kept": lenet5, "kept_bytes": 2000}) == pytest.approx((4, 4))
+    assert bits_of("lenet5", {"kept": lenet5, "kept_bytes": 4000}) == pytest.approx((8, 8))  # index and ends of pages
+    vgg = [kept("conv1.1", 1000, 200), kept("conv1.1", 1000, 100, exact=True), kept("pool3", 1000, 700), kept("conv1.2", 1000, 50, exact=True)]
+    assert bits_of("vgg", {"kept": vgg, "kept_bytes": 1050}) == pytest.approx((2.4, 1.6))
+    resnet8 = [kept("conv", 1000, 300), kept("block1.1.norm2", 1000, 100), kept("block3.1.conv2", 1000, 400), kept("pool", 1000, 200)]
+    assert bits_of("resnet8", {"kept": resnet8, "kept_bytes": 1000}) == pytest.approx((1.6, 1.6))  # behind a normalisation, too
+    assert bits_of("vgg", {"kept": [], "kept_bytes": 0}) is None
+    row = inputs_row("vgg", "s=0.1", [{"kept": vgg, "kept_bytes": 1050}, {"kept": vgg, "kept_bytes": 2100}, {}])
+    assert row and row["seeds"] == 2 and row["bits_per_input"] == pytest.approx(3.6) and row["ratio_fp32"] == pytest.approx(32 / 3.6)
+    rows = [{"net": net, "keep": keep, "bits_per_input": x} for net in NETS for keep, x in (("s=0.1", 2.0), ("hbfp8-mask", 3.0))]
+    over, mask = inputs_targets(rows, list(NETS), "s=0.1", "hbfp8-mask", (13.5, 1.8))
+    assert over.held is True and over.figure == "16.000 (lenet5)" and mask.held is False and mask.figure == "1.500 (lenet5)"
+    assert [t.held for t in inputs_targets(rows[1:], list(NETS), "s=0.1", "hbfp8-mask", (13.5, 1.8))] == [None, None]
 
 
 def rows_of(**accuracies: list[float]) -> list[dict[str, Any]]:

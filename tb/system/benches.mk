@@ -30,9 +30,9 @@ $(call system_bench,test_one_context,$(CORES) ct_core_one,$(CORE_SRCS) tb/system
 
 # Faults: flipped bits in a core whose scratchpad is watched, random commands in the plain ones. The mutants, models of RTL copies
 # with faults built in, show that both would notice; they are part of the campaign.
-FAULT_SRCS := $(CORE_SRCS) tb/system/ct_work.c tb/system/ct_flips.c tb/system/ct_fuzz.c tb/system/ct_commands.c
-MUTANTS    := $(addprefix $(BUILD)/mutant/,ct_spm.sv ct_dma_ld.sv ct_dma_seq.sv ct_vpu_front.sv)
-MUTATED    := rtl/spm/ct_spm.sv rtl/dma/ct_dma_ld.sv rtl/dma/ct_dma_seq.sv rtl/vpu/ct_vpu_front.sv
+FAULT_SRCS := $(CORE_SRCS) tb/system/ct_work.c tb/system/ct_kept.c tb/system/ct_flips.c tb/system/ct_damage.c tb/system/ct_fuzz.c tb/system/ct_commands.c
+MUTANTS    := $(addprefix $(BUILD)/mutant/,ct_spm.sv ct_dma_ld.sv ct_dma_seq.sv ct_vpu_front.sv ct_act_st.sv ct_act_dec.sv)
+MUTATED    := rtl/spm/ct_spm.sv rtl/dma/ct_dma_ld.sv rtl/dma/ct_dma_seq.sv rtl/vpu/ct_vpu_front.sv rtl/dma/ct_act_st.sv rtl/dma/ct_act_dec.sv
 $(call dut,ct_core_watch,ct_core_watch,tb/system/ct_core_watch.sv $(SAMPLED))
 $(call system_bench,test_faults,$(CORES) ct_core_watch,$(FAULT_SRCS) tb/system/ct_sim_watch.c,$(BUILD)/lib/libcoltrain.a $(SDRAM_LIBS) -ldl)
 $(MUTANTS) &: tb/system/mutants.sh $(MUTATED)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ct_commands.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +17,6 @@ enum {
   KNOWN = 12,         /* different programs for them */
   PROOF = 16,         /* batches between proofs that training works */
   POLICIES = 8,       /* values of POLICY's field, those that mean another one included */
-  SURE = 200,         /* cycles within which no watchdog comes before a descriptor is judged */
   ALL_SPM = 0x280000, /* in inference's memory: all of the scratchpad as records */
   RECORD = 272,
   CTX_BYTES = CT_RIG_CTX_BYTES,
@@ -34,6 +34,7 @@ struct bench {
   struct ct_rig_job job[BATCH];          /* of training; */
   uint32_t before;                       /* how the one before them ended */
   bool cancels;                          /* the host cancels some */
+  uint32_t limit;                        /* the context's watchdog */
   uint32_t tag, spm_words;
   uint8_t *bytes[2]; /* room for a context's memory */
 };
@@ -165,19 +166,29 @@ static void choose_known(struct bench *b, const struct ct_gen_prog *jobs[SERVED]
   jobs[1] = &b->setup_known;
 }
 
+static unsigned long compressed(const struct ct_gen_prog *p) {
+  unsigned long n = 0;
+  for (unsigned i = 0; i < p->count; ++i) {
+    const uint32_t op = CT_GET(&p->cmds[i], ALL_OP);
+    n += (op == CT_OP_LD || op == CT_OP_ST) && CT_GET(&p->cmds[i], DMA_COMP);
+  }
+  return n;
+}
+
 static void submit_random(struct bench *b) {
-  const uint32_t limit = 500 + ct_rng_below(&b->rng, 5000);
+  b->limit = 500 + ct_rng_below(&b->rng, 5000);
   const uint32_t arena = ct_rig_unit(TRAINING, CT_RIG_OUT) + CT_FUZZ_ARENA;
   if (ct_rng_percent(&b->rng, 50)) { /* pages of jobs that failed are free again */
     ct_rig_cwrite(&b->pair.rig[0], TRAINING, CT_CREG_ARENA_BASE, arena);
     ct_rig_cwrite(&b->pair.rig[0], TRAINING, CT_CREG_ARENA_PAGES, CT_FUZZ_PAGES);
   }
-  ct_rig_cwrite(&b->pair.rig[0], TRAINING, CT_CREG_WATCHDOG, limit);
+  ct_rig_cwrite(&b->pair.rig[0], TRAINING, CT_CREG_WATCHDOG, b->limit);
   for (unsigned i = 0; i < BATCH; ++i) {
     struct ct_gen_prog *p = &b->random[i];
     struct ct_rig_job *job = &b->job[i];
     ++b->result->kind[ct_fuzz_next(&b->fuzz, p)];
     b->result->submitted += p->count;
+    b->result->compressed += compressed(p);
     *job = (struct ct_rig_job){.prog = p, .tag = b->tag + i, .version = ~(b->tag + i)};
     ct_fuzz_descriptor(&b->fuzz, job);
     ct_rig_submit(&b->pair.rig[0], TRAINING, job);
@@ -221,12 +232,23 @@ static void read_forbidden(struct bench *b, uint8_t *to) {
   read_memory(b, 0, ct_rig_addr(TRAINING, after), to + CT_RIG_OUT, CTX_BYTES - after);
 }
 
+/* It ended because of its time, or the context's, before its descriptor was judged: the descriptor
+ * waits for a memory in which inference may go first. */
+static bool late(const struct bench *b, const struct ct_rig_job *job,
+                 const struct ct_rig_cpl *cpl) {
+  const uint32_t own = job->watchdog;
+  const uint32_t limit = own && own < b->limit ? own : b->limit;
+  return cpl->code == CT_DEV_WATCHDOG && cpl->addr == 0 && cpl->end - cpl->start >= limit;
+}
+
 /* What the descriptor says of a job's end, whatever its program is. */
-static bool right_code(const struct bench *b, const struct ct_rig_job *job, uint32_t code) {
+static bool right_code(const struct bench *b, const struct ct_rig_job *job,
+                       const struct ct_rig_cpl *cpl) {
   const bool bad = job->ncmds > CT_PROG_MAX || job->flags & ~(CT_FLAG_OVERLAP | CT_FLAG_CHAIN);
   const bool skipped = job->flags & CT_FLAG_CHAIN && b->before != CT_DEV_OK;
+  const uint32_t code = cpl->code;
   if (b->cancels && code == CT_DEV_CANCELLED) return true;
-  if (job->watchdog && job->watchdog < SURE && code == CT_DEV_WATCHDOG) return true;
+  if ((bad || skipped) && late(b, job, cpl)) return true;
   if (bad) return code == CT_DEV_DESCRIPTOR;
   return code != CT_DEV_DESCRIPTOR && (code == CT_DEV_SKIPPED) == skipped;
 }
@@ -234,13 +256,15 @@ static bool right_code(const struct bench *b, const struct ct_rig_job *job, uint
 static void reap_random(struct bench *b) {
   for (unsigned i = 0; i < BATCH; ++i) {
     const struct ct_rig_cpl cpl = ct_rig_reap(&b->pair.rig[0], TRAINING, LIMIT);
-    const bool right = right_code(b, &b->job[i], cpl.code);
+    const bool right = right_code(b, &b->job[i], &cpl);
     check(b, right, "how a job of training ended");
     if (!right)
       printf("    job %u: %s behind %s; flags 0x%" PRIx32 ", %" PRIu32
-             " commands, watchdog %" PRIu32 "%s\n",
+             " commands, watchdog %" PRIu32 " or %" PRIu32 ", %" PRIu64 " cycles, address %" PRIu32
+             "%s\n",
              i, ct_dev_name(cpl.code), ct_dev_name(b->before), b->job[i].flags, b->job[i].ncmds,
-             b->job[i].watchdog, b->cancels ? ", cancels" : "");
+             b->job[i].watchdog, b->limit, cpl.end - cpl.start, cpl.addr,
+             b->cancels ? ", cancels" : "");
     b->before = cpl.code;
     check(b, cpl.tag == b->tag + i && cpl.version == ~cpl.tag && cpl.code < CT_COMMANDS_CODES,
           "a completion of training");
@@ -297,7 +321,7 @@ static void open_bench(struct bench *b) {
   b->spm_words = ct_rig_read(&b->pair.rig[0], CT_REG_SPM_WORDS);
   for (unsigned c = 0; c < 2; ++c)
     ct_pair_fill_input(&b->pair, c, &b->rng);
-  for (unsigned k = 0; k < CT_WORK_KINDS; ++k)
+  for (unsigned k = 0; ct_work_of(INFERENCE, (enum ct_work_kind)k); ++k)
     ct_work_fill(&b->pair, INFERENCE, (enum ct_work_kind)k, &b->rng);
   fill_spm(b);
   make_known(b);
@@ -348,11 +372,40 @@ void ct_commands_print(const struct ct_commands_result *r) {
          r->jobs[TRAINING]);
   for (unsigned i = 0; i < CT_FUZZ_KINDS; ++i)
     printf("%s%lu %s", i ? ", " : "", r->kind[i], kinds[i]);
-  printf("); %" PRIu64 " dispatched\nthey ended:", r->dispatched);
+  printf("); %lu of them compressed, %" PRIu64 " dispatched\nthey ended:", r->compressed,
+         r->dispatched);
   for (uint32_t i = 0; i < CT_COMMANDS_CODES; ++i)
     if (r->code[i]) printf(" %s %lu", ct_dev_name(i), r->code[i]);
   printf(
       "\n%lu jobs of inference beside them and %lu proofs that training works: %lu wrong; %" PRIu64
       " cycles\n",
       r->jobs[INFERENCE], r->right_jobs, r->wrong, r->cycles);
+}
+
+static const char *const csv_kinds[CT_FUZZ_KINDS] = {"raw_bits", "random_fields", "near_legal",
+                                                     "spoilt_programs"};
+
+void ct_commands_csv_head(FILE *file) {
+  fprintf(file, "core,commands_submitted,commands_compressed,jobs");
+  for (unsigned i = 0; i < CT_FUZZ_KINDS; ++i)
+    fprintf(file, ",jobs_%s", csv_kinds[i]);
+  fprintf(file, ",commands_dispatched");
+  for (uint32_t i = 0; i < CT_NUM_DEV; ++i) {
+    fprintf(file, ",ended_");
+    for (const char *name = ct_dev_names[i].name; *name; ++name)
+      fputc(tolower((unsigned char)*name), file);
+  }
+  fprintf(file, ",inference_jobs,training_checks,wrong,cycles,rtl_commit\n");
+}
+
+void ct_commands_csv_row(FILE *file, const char *core, const struct ct_commands_result *r,
+                         const char *rtl_commit) {
+  fprintf(file, "%s,%lu,%lu,%lu", core, r->submitted, r->compressed, r->jobs[TRAINING]);
+  for (unsigned i = 0; i < CT_FUZZ_KINDS; ++i)
+    fprintf(file, ",%lu", r->kind[i]);
+  fprintf(file, ",%" PRIu64, r->dispatched);
+  for (uint32_t i = 0; i < CT_NUM_DEV; ++i)
+    fprintf(file, ",%lu", r->code[ct_dev_names[i].value]);
+  fprintf(file, ",%lu,%lu,%lu,%" PRIu64 ",%s\n", r->jobs[INFERENCE], r->right_jobs, r->wrong,
+          r->cycles, rtl_commit);
 }

@@ -18,6 +18,8 @@
 #ifndef CT_COMMANDS_H
 #define CT_COMMANDS_H
 
+#include <stdio.h>
+
 #include "ct_fuzz.h"
 #include "ct_pair.h"
 
@@ -33,6 +35,7 @@ struct ct_commands {
 
 struct ct_commands_result {
   unsigned long submitted, jobs[2]; /* of training: the random ones */
+  unsigned long compressed;         /* of those submitted: LD and ST with Comp */
   uint64_t dispatched;              /* commands that left the dispatcher (counter CMDS) */
   unsigned long kind[CT_FUZZ_KINDS],
       code[CT_COMMANDS_CODES]; /* random jobs: what they were, how they ended */
@@ -44,5 +47,9 @@ struct ct_commands_result {
 
 void ct_commands_run(const struct ct_commands *setup, struct ct_commands_result *result);
 void ct_commands_print(const struct ct_commands_result *result);
+/* As in docs/data/faults-commands.csv: the names of the columns, and a row. */
+void ct_commands_csv_head(FILE *file);
+void ct_commands_csv_row(FILE *file, const char *core, const struct ct_commands_result *result,
+                         const char *rtl_commit);
 
 #endif

@@ -25,10 +25,10 @@ struct scene {
 };
 
 static const struct scene scenes[] = {
-    {{CT_WORK_INFER, CT_WORK_TRAIN}, {3, 1}},
-    {{CT_WORK_PRODUCT, CT_WORK_TRAIN}, {2, 1}},
-    {{CT_WORK_INFER, CT_WORK_PRODUCT}, {1, 2}},
-    {{CT_WORK_TRAIN, CT_WORK_INFER}, {1, 2}},
+    {{CT_WORK_INFER, CT_WORK_TRAIN}, {3, 1}},   {{CT_WORK_PRODUCT, CT_WORK_TRAIN}, {2, 1}},
+    {{CT_WORK_INFER, CT_WORK_PRODUCT}, {1, 2}}, {{CT_WORK_TRAIN, CT_WORK_INFER}, {1, 2}},
+    {{CT_WORK_INFER, CT_WORK_KEPT}, {3, 1}},    {{CT_WORK_PRODUCT, CT_WORK_KEPT}, {2, 1}},
+    {{CT_WORK_TRAIN, CT_WORK_KEPT}, {1, 2}},
 };
 enum { SCENES = sizeof scenes / sizeof *scenes };
 
@@ -73,14 +73,21 @@ static void ring_and_reap(struct bench *b, unsigned device, const struct scene *
     cpl[i] = ct_rig_reap(&b->pair.rig[device], ctx, LIMIT);
 }
 
+/* What a device that has just been opened knows of pages: after a job that failed, too. */
+static void free_pages(struct bench *b, unsigned device, const struct scene *s) {
+  if (s->kind[1] == CT_WORK_KEPT) ct_work_arena(&b->pair.rig[device]);
+}
+
 /* The context's jobs once more, on both devices, from the memory they had the first time. */
 static bool repeat(struct bench *b, const struct scene *s, unsigned ctx) {
   struct ct_rig_cpl cpl[2][JOBS_MAX];
+  const bool writes_part = s->kind[ctx] == CT_WORK_TRAIN || s->kind[ctx] == CT_WORK_KEPT;
   bool same = true;
   b->tag += JOBS_MAX;
-  if (s->kind[ctx] == CT_WORK_TRAIN) /* the others write all that they leave behind */
+  if (writes_part) /* the others write all that they leave behind */
     ct_pair_mem_write(&b->pair, ct_rig_addr(ctx, CT_RIG_OUT), b->out, sizeof b->out);
   for (unsigned d = 0; d < 2; ++d) {
+    free_pages(b, d, s);
     submit(b, d, s, ctx);
     ring_and_reap(b, d, s, ctx, cpl[d]);
   }
@@ -91,7 +98,7 @@ static bool repeat(struct bench *b, const struct scene *s, unsigned ctx) {
 
 static void new_operands(struct bench *b) {
   for (unsigned c = 0; c < 2; ++c)
-    for (unsigned k = 0; k < CT_WORK_KINDS; ++k)
+    for (unsigned k = 0; k < CT_WORK_FRONT && ct_work_of(c, (enum ct_work_kind)k); ++k)
       ct_work_fill(&b->pair, c, (enum ct_work_kind)k, &b->rng);
   ct_pair_write(&b->pair, CT_REG_POLICY,
                 ct_rng_percent(&b->rng, 50) ? 0 : ct_rng_below(&b->rng, 4));
@@ -114,6 +121,7 @@ static void run_core(struct bench *b, struct flip *f, bool with_flip) {
   struct ct_rig *core = &b->pair.rig[0];
   uint64_t *span = b->span[f->scene - scenes], now, when = 0;
   b->tag += JOBS_MAX;
+  free_pages(b, 0, f->scene);
   for (unsigned c = 0; c < 2; ++c) {
     ct_pair_cwrite(&b->pair, c, CT_CREG_SPM_SIZE, b->window[c][f->scene->kind[c]]);
     submit(b, 0, f->scene, c);
@@ -137,6 +145,7 @@ static void run_core(struct bench *b, struct flip *f, bool with_flip) {
 /* The same on the emulator. False: it does not say what the core says of a job that went well. */
 static bool run_emu(struct bench *b, const struct scene *s) {
   bool same = true;
+  free_pages(b, 1, s);
   for (unsigned c = 0; c < 2; ++c) {
     struct ct_rig_cpl cpl[JOBS_MAX];
     submit(b, 1, s, c);
@@ -242,9 +251,18 @@ static void print_wrong(const struct bench *b, const struct flip *f, enum ct_fli
   printf("\n");
 }
 
+static void count(struct ct_flips_result *r, const struct flip *f, enum ct_flip_class class) {
+  const uint32_t word = f->word - ct_rig_spm_base(f->ctx);
+  ++r->flips;
+  ++r->count[class][f->bit < EXP_BIT ? 0 : f->bit < PARITY_BIT ? 1 : 2];
+  if (f->scene->kind[f->ctx] != CT_WORK_KEPT || word >= CT_WORK_DECODED) return;
+  ++r->kept[class][word < CT_WORK_ENCODED ? CT_FLIP_ENCODED : CT_FLIP_DECODED];
+}
+
 static void one_flip(struct bench *b) {
-  struct flip f = {.scene = &scenes[ct_rng_below(&b->rng, SCENES)],
-                   .ctx = ct_rng_below(&b->rng, 2)};
+  struct flip f = {.scene = &scenes[ct_rng_below(&b->rng, SCENES)]};
+  const bool keeps = f.scene->kind[1] == CT_WORK_KEPT; /* words to encode live for a short time */
+  f.ctx = ct_rng_percent(&b->rng, keeps ? 75 : 50);
   f.word = ct_rig_spm_base(f.ctx) + ct_rng_below(&b->rng, b->window[f.ctx][f.scene->kind[f.ctx]]);
   f.bit = ct_rng_below(&b->rng, WORD_BITS);
   struct ct_rig *emu = &b->pair.rig[1];
@@ -259,8 +277,7 @@ static void one_flip(struct bench *b) {
     ++b->result->late;
     return;
   }
-  ++b->result->flips;
-  ++b->result->count[class][f.bit < EXP_BIT ? 0 : f.bit < PARITY_BIT ? 1 : 2];
+  count(b->result, &f, class);
 }
 
 /* Without a flip the two devices agree; how long each scene takes. */
@@ -286,7 +303,7 @@ void ct_flips_run(const struct ct_flips *setup, struct ct_flips_result *result) 
   snprintf(args, sizeof args, "latency=20,stall=25,seed=%" PRIu64, ct_rng_u64(&b->rng));
   ct_pair_open(&b->pair, setup->core, args);
   for (unsigned c = 0; c < 2; ++c)
-    for (unsigned k = 0; k < CT_WORK_KINDS; ++k)
+    for (unsigned k = 0; k < CT_WORK_FRONT && ct_work_of(c, (enum ct_work_kind)k); ++k)
       b->window[c][k] = ct_work_make(&b->prog[c][k], c, (enum ct_work_kind)k);
   new_operands(b);
   rehearse(b);
@@ -305,23 +322,45 @@ void ct_flips_run(const struct ct_flips *setup, struct ct_flips_result *result) 
   test_free(b);
 }
 
+static unsigned long all_of(const struct ct_flips_result *r, unsigned from, unsigned to) {
+  unsigned long all = 0;
+  for (unsigned i = from; i < to; ++i)
+    for (unsigned k = 0; k < CT_FLIP_BITS; ++k)
+      all += r->count[i][k];
+  return all;
+}
+
 void ct_flips_print(const struct ct_flips_result *r) {
-  printf("%-38s %9s %9s %9s %9s\n", "outcome of a flipped bit", "mantissa", "exponent", "parity",
-         "all");
-  unsigned long reported = 0, harmless = 0;
+  printf("%-38s %9s %9s %9s %9s %9s %9s\n", "outcome of a flipped bit", "mantissa", "exponent",
+         "parity", "all", "encoded", "decoded");
   for (unsigned i = 0; i < CT_FLIP_CLASSES; ++i) {
-    const unsigned long *n = r->count[i], all = n[0] + n[1] + n[2];
-    printf("%-38s %9lu %9lu %9lu %9lu\n", class_names[i], n[0], n[1], n[2], all);
-    if (i <= CT_FLIP_REPORTED_ST)
-      reported += all;
-    else if (i < CT_FLIP_WRONG)
-      harmless += all;
+    const unsigned long *n = r->count[i], all = all_of(r, i, i + 1);
+    printf("%-38s %9lu %9lu %9lu %9lu %9lu %9lu\n", class_names[i], n[0], n[1], n[2], all,
+           r->kept[i][CT_FLIP_ENCODED], r->kept[i][CT_FLIP_DECODED]);
   }
   printf(
       "%lu flips: %lu reported, %lu proven without effect, %lu wrong (%lu silent); %lu drawn "
       "again because the job had ended\n",
-      r->flips, reported, harmless, r->wrong,
-      r->count[CT_FLIP_SILENT][0] + r->count[CT_FLIP_SILENT][1] + r->count[CT_FLIP_SILENT][2],
-      r->late);
+      r->flips, all_of(r, 0, CT_FLIP_WRITTEN), all_of(r, CT_FLIP_WRITTEN, CT_FLIP_WRONG), r->wrong,
+      all_of(r, CT_FLIP_SILENT, CT_FLIP_SILENT + 1), r->late);
   printf("%lu jobs, %" PRIu64 " cycles\n", r->jobs, r->cycles);
+}
+
+void ct_flips_csv(FILE *file, const struct ct_flips_result *r, const char *rtl_commit) {
+  fprintf(file, "outcome,mantissa,exponent,parity,all,encoded,decoded,rtl_commit\n");
+  for (unsigned i = 0; i < CT_FLIP_CLASSES; ++i) {
+    const char *quote = strchr(class_names[i], ',') ? "\"" : "";
+    fprintf(file, "%s%s%s,%lu,%lu,%lu,%lu,%lu,%lu,%s\n", quote, class_names[i], quote,
+            r->count[i][0], r->count[i][1], r->count[i][2], all_of(r, i, i + 1),
+            r->kept[i][CT_FLIP_ENCODED], r->kept[i][CT_FLIP_DECODED], rtl_commit);
+  }
+}
+
+void ct_flips_csv_run(FILE *file, const struct ct_flips_result *r, const char *rtl_commit) {
+  fprintf(file,
+          "flips,reported,without_effect,wrong,silent,drawn_again,jobs,cycles,seed,rtl_commit\n");
+  fprintf(file, "%lu,%lu,%lu,%lu,%lu,%lu,%lu,%" PRIu64 ",%" PRIu64 ",%s\n", r->flips,
+          all_of(r, 0, CT_FLIP_WRITTEN), all_of(r, CT_FLIP_WRITTEN, CT_FLIP_WRONG), r->wrong,
+          all_of(r, CT_FLIP_SILENT, CT_FLIP_SILENT + 1), r->late, r->jobs, r->cycles, ct_tb_seed(),
+          rtl_commit);
 }

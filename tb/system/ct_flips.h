@@ -8,9 +8,14 @@
  *
  * What the core did with the word is seen by a monitor beside it (ct_watch.h); that the word is
  * as it should be, but for the bit, is looked up by DBG_PEEK.
+ *
+ * In three of seven scenes training keeps its activations compressed (ct_kept.h), so bits turn over
+ * in words that ST encodes and in words that the decoder has written.
  */
 #ifndef CT_FLIPS_H
 #define CT_FLIPS_H
+
+#include <stdio.h>
 
 #include "ct_pair.h"
 #include "ct_watch.h"
@@ -30,6 +35,9 @@ enum ct_flip_class {
 };
 enum { CT_FLIP_BITS = 3 }; /* mantissa, exponent, parity */
 
+/* Of words in which activations are kept: before they are encoded, when they are decoded. */
+enum { CT_FLIP_ENCODED, CT_FLIP_DECODED, CT_FLIP_KEPT };
+
 struct ct_flips {
   const struct ct_core *core;
   ct_watch_fn *look;
@@ -41,6 +49,7 @@ struct ct_flips {
 
 struct ct_flips_result {
   unsigned long count[CT_FLIP_CLASSES][CT_FLIP_BITS];
+  unsigned long kept[CT_FLIP_CLASSES][CT_FLIP_KEPT]; /* of these */
   unsigned long flips, wrong, late; /* late: came after the last job's end and was drawn again */
   unsigned long jobs;
   uint64_t cycles;
@@ -48,5 +57,8 @@ struct ct_flips_result {
 
 void ct_flips_run(const struct ct_flips *setup, struct ct_flips_result *result);
 void ct_flips_print(const struct ct_flips_result *result);
+/* As in docs/data/faults-flips.csv, and the row of faults-flips-run.csv with its head. */
+void ct_flips_csv(FILE *file, const struct ct_flips_result *result, const char *rtl_commit);
+void ct_flips_csv_run(FILE *file, const struct ct_flips_result *result, const char *rtl_commit);
 
 #endif

@@ -239,5 +239,6 @@ void ct_fuzz_init(struct ct_fuzz *f, uint64_t stream, unsigned ctx) {
   f->in = ct_rig_unit(ctx, CT_RIG_IN);
   f->out = ct_rig_unit(ctx, CT_RIG_OUT);
   for (unsigned i = 0; i < CT_FUZZ_POOL; ++i)
-    ct_gen_random(&f->rng, &f->pool[i], 20 + below(f, 180), f->in, f->out);
+    (i % 2 ? ct_gen_compressing : ct_gen_random)(&f->rng, &f->pool[i], 20 + below(f, 180), f->in,
+                                                 f->out);
 }

@@ -16,9 +16,10 @@ enum ct_fuzz_kind {
   CT_FUZZ_KINDS
 };
 
-/* Race-free programs to be spoilt. */
+/* Race-free programs to be spoilt, every other one compresses. */
 enum { CT_FUZZ_POOL = 24 };
-/* Units of the output area: index units of compressed groups, and their pages (of 256). */
+/* Units of the output area: index units of compressed groups (where ct_gen_compressing() has them,
+ * too), and their pages (of 256). */
 enum { CT_FUZZ_INDEX = 4000, CT_FUZZ_ARENA = 4096, CT_FUZZ_PAGES = 12 };
 struct ct_fuzz {
   ct_rng rng;

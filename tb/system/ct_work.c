@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "coltrain/coltrain.h"
+#include "ct_kept.h"
 #include "host/lib/lower/ct_prog.h"
 
 enum {
@@ -15,7 +16,8 @@ enum {
   K = 48,
   AREA = 0x8000,
   STEP_WORDS = 16,
-  MOST_WORDS = 2048
+  MOST_WORDS = 2048,
+  KEPT_RESULTS = CT_WORK_INDEX + 0x1000
 };
 
 static const struct ct_mlp trained = {.layers = 2, .width = {32, 16, 10}};
@@ -40,6 +42,21 @@ static void put_tiles(struct filler *f, uint32_t tiles) {
     memset(record, 124 + (int)ct_rng_below(f->rng, 4), 16);
     for (unsigned i = 16; i < sizeof record; ++i)
       record[i] = (uint8_t)((int)ct_rng_below(f->rng, 255) - 127);
+    put(f, record, sizeof record);
+  }
+}
+
+/* Half of the values are 0, the others of any length: groups of any size. */
+static void put_sparse(struct filler *f, uint32_t tiles) {
+  for (uint32_t t = 0; t < tiles; ++t) {
+    uint8_t record[16 * CT_RECORD_UNITS];
+    memset(record, 124 + (int)ct_rng_below(f->rng, 4), 16);
+    for (unsigned i = 16; i < sizeof record; ++i) {
+      const int most = 1 << ct_rng_below(f->rng, 8);
+      record[i] = (uint8_t)(ct_rng_percent(f->rng, 50)
+                                ? 0
+                                : (int)ct_rng_below(f->rng, 2 * (uint32_t)most - 1) - (most - 1));
+    }
     put(f, record, sizeof record);
   }
 }
@@ -79,7 +96,9 @@ static void put_row(struct filler *f, uint32_t elements) {
   put(f, bytes, 16 * (size_t)(1 + blocks));
 }
 
+/* What is kept has one place, whichever half of it a job does. */
 static uint64_t in_at(unsigned ctx, enum ct_work_kind kind) {
+  if (kind > CT_WORK_KEPT) kind = CT_WORK_KEPT;
   return ct_rig_addr(ctx, CT_WORK_IN + AREA * (uint32_t)kind);
 }
 
@@ -101,8 +120,12 @@ void ct_work_fill(struct ct_pair *pair, unsigned ctx, enum ct_work_kind kind, ct
       for (unsigned r = 0; r < ROWS; ++r)
         put_row(&in, served.width[0]);
       break;
-    default:
+    case CT_WORK_PRODUCT:
       put_tiles(&in, ct_tiles(K) * (ct_tiles(M) + ct_tiles(N)));
+      break;
+    default:
+      put_sparse(&in, CT_KEPT_TILES);
+      put_tiles(&in, CT_KEPT_WEIGHTS);
   }
 }
 
@@ -157,10 +180,45 @@ static int product_program(struct ct_code *code, unsigned ctx, uint32_t spm_word
   return ct_prog_gemm(&shape, code, why);
 }
 
+static int kept(struct ct_code *code, bool front, bool back, uint32_t spm_words, uint32_t *args,
+                const struct ct_why *why) {
+  const uint32_t in = units(in_at(1, CT_WORK_KEPT));
+  args[CT_KEPT_X - 1] = in;
+  args[CT_KEPT_W - 1] = in + CT_RECORD_UNITS * CT_KEPT_TILES;
+  args[CT_KEPT_INDEX - 1] = ct_rig_unit(1, CT_WORK_INDEX);
+  args[CT_KEPT_OUT - 1] = ct_rig_unit(1, KEPT_RESULTS);
+  args[CT_KEPT_X_BOUND - 1] = 121 << 4;
+  args[CT_KEPT_Y_BOUND - 1] = 129 << 4;
+  return ct_kept_program(front, back, spm_words, code, why);
+}
+
+static int kept_program(struct ct_code *code, unsigned ctx, uint32_t spm_words, uint32_t *args,
+                        const struct ct_why *why) {
+  (void)ctx;
+  return kept(code, true, true, spm_words, args, why);
+}
+
+static int front_program(struct ct_code *code, unsigned ctx, uint32_t spm_words, uint32_t *args,
+                         const struct ct_why *why) {
+  (void)ctx;
+  return kept(code, true, false, spm_words, args, why);
+}
+
+static int back_program(struct ct_code *code, unsigned ctx, uint32_t spm_words, uint32_t *args,
+                        const struct ct_why *why) {
+  (void)ctx;
+  return kept(code, false, true, spm_words, args, why);
+}
+
+void ct_work_arena(struct ct_rig *rig) {
+  ct_rig_cwrite(rig, 1, CT_CREG_ARENA_BASE, ct_rig_unit(1, CT_WORK_ARENA));
+  ct_rig_cwrite(rig, 1, CT_CREG_ARENA_PAGES, CT_WORK_PAGES);
+}
+
 uint32_t ct_work_make(struct ct_gen_prog *prog, unsigned ctx, enum ct_work_kind kind) {
   static int (*const make[])(struct ct_code * code, unsigned ctx, uint32_t spm_words,
                              uint32_t *args, const struct ct_why *why) = {
-      train_program, infer_program, product_program};
+      train_program, infer_program, product_program, kept_program, front_program, back_program};
   char text[256] = "";
   const struct ct_why why = {text, sizeof text};
   struct ct_code code = {0};

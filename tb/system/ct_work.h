@@ -4,6 +4,10 @@
  * memory contents to work on. They load all they read into the scratchpad first, so a job depends
  * on nothing but device memory.
  *
+ * And what a training step does with activations that are kept compressed (ct_kept.c), for context
+ * 1 of a core with Compress: a product in front whose input and result are stored as groups, and
+ * one behind it that loads and frees them; as one job, or as one each.
+ *
  * In each context's memory: operands from CT_WORK_IN on (never written by the device), results and
  * a training's weights and state in the rig's output area.
  */
@@ -14,7 +18,32 @@
 
 enum { CT_WORK_IN = 0x120000 };
 
-enum ct_work_kind { CT_WORK_TRAIN, CT_WORK_INFER, CT_WORK_PRODUCT, CT_WORK_KINDS };
+enum ct_work_kind {
+  CT_WORK_TRAIN,
+  CT_WORK_INFER,
+  CT_WORK_PRODUCT,
+  CT_WORK_KEPT, /* context 1 alone, from here on: both, */
+  CT_WORK_FRONT,
+  CT_WORK_BACK,
+  CT_WORK_KINDS
+};
+static inline bool ct_work_of(unsigned ctx, enum ct_work_kind kind) {
+  return ctx == 1 || kind < CT_WORK_KEPT;
+}
+
+/* What is kept: words of the window that ST encodes, behind them those that the decoder writes; in
+ * the output area of context 1 index units, and pages. */
+enum {
+  CT_WORK_ENCODED = 256,
+  CT_WORK_DECODED = 2 * CT_WORK_ENCODED,
+  CT_WORK_GROUPS = 2, /* of an index unit */
+  CT_WORK_UNITS = 2,
+  CT_WORK_INDEX = CT_RIG_OUT + 0x18000,
+  CT_WORK_ARENA = CT_WORK_INDEX + 0x4000,
+  CT_WORK_PAGES = 4
+};
+/* All pages are free. */
+void ct_work_arena(struct ct_rig *rig);
 
 /* Writes the memory that jobs of this kind need (over what is there), on both devices. */
 void ct_work_fill(struct ct_pair *pair, unsigned ctx, enum ct_work_kind kind, ct_rng *rng);

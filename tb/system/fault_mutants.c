@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "ct_commands.h"
+#include "ct_damage.h"
 #include "ct_flips.h"
 
 static const struct ct_core core = {"mutant", &ct_core_mutant_sim, ct_core_mutant_sim_error,
@@ -30,8 +31,16 @@ static void dma_anywhere(void *self) {
   ct_core_mutant_choose(self, 5);
 }
 
+static void encodes_anything(void *self) {
+  ct_core_mutant_choose(self, 6);
+}
+static void group_is_not_checked(void *self) {
+  ct_core_mutant_choose(self, 7);
+}
+
 /* How much has to be enough to find it. */
-enum { FLIPS = 3000, COMMANDS = 200000, WITHOUT = 60, WITHOUT_COMMANDS = 3000 };
+enum { FLIPS = 3000, SHORT_LIVED = 6000, GROUPS = 300, COMMANDS = 200000 };
+enum { WITHOUT = 60, WITHOUT_GROUPS = 10, WITHOUT_COMMANDS = 3000 };
 
 static unsigned long flips(void (*start)(void *self), unsigned long count) {
   const struct ct_flips setup = {.core = &core,
@@ -43,6 +52,15 @@ static unsigned long flips(void (*start)(void *self), unsigned long count) {
   struct ct_flips_result r;
   ct_flips_run(&setup, &r);
   printf("%lu flips, %lu wrong\n", r.flips, r.wrong);
+  return r.wrong;
+}
+
+static unsigned long groups(void (*start)(void *self), unsigned long count) {
+  const struct ct_damage setup = {
+      .core = &core, .count = count, .stream = 13, .start = start, .stop = true};
+  struct ct_damage_result r;
+  ct_damage_run(&setup, &r);
+  printf("%lu flips in memory, %lu wrong\n", r.flips, r.wrong);
   return r.wrong;
 }
 
@@ -59,6 +77,7 @@ static void without_a_fault(void **state) {
   (void)state;
   ct_tb_seed();
   assert_int_equal(flips(none, WITHOUT), 0);
+  assert_int_equal(groups(none, WITHOUT_GROUPS), 0);
   assert_int_equal(commands(none, WITHOUT_COMMANDS), 0);
 }
 
@@ -70,6 +89,16 @@ static void a_parity_bit_is_not_checked(void **state) {
 static void a_read_port_reports_nothing(void **state) {
   (void)state;
   assert_true(flips(mute_port, FLIPS) > 0);
+}
+
+static void a_compressed_store_does_not_look_at_parity(void **state) {
+  (void)state;
+  assert_true(flips(encodes_anything, SHORT_LIVED) > 0);
+}
+
+static void a_group_is_not_checked(void **state) {
+  (void)state;
+  assert_true(groups(group_is_not_checked, GROUPS) > 0);
 }
 
 static void loads_leave_the_scratchpad_window(void **state) {
@@ -92,6 +121,8 @@ int main(void) {
       cmocka_unit_test(without_a_fault),
       cmocka_unit_test(a_parity_bit_is_not_checked),
       cmocka_unit_test(a_read_port_reports_nothing),
+      cmocka_unit_test(a_compressed_store_does_not_look_at_parity),
+      cmocka_unit_test(a_group_is_not_checked),
       cmocka_unit_test(loads_leave_the_scratchpad_window),
       cmocka_unit_test(the_vector_unit_leaves_the_scratchpad_window),
       cmocka_unit_test(loads_and_stores_leave_the_dram_windows),

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Copies of RTL files with faults that can be switched on one at a time while the model runs (ct_mutant::which, see
-# ct_core_watch.sv): what the fault campaign has to notice. tb/system/ct_flips.h and ct_commands.h say which is for whom.
+# ct_core_watch.sv): what the fault campaign has to notice. tb/system/fault_mutants.c says which is for whom.
 #
 #   mutants.sh DIR
 set -eu
@@ -32,5 +32,11 @@ mutate rtl/vpu/ct_vpu_front.sv "assign bad_o = gnt[1] ? bad[1] : bad[0];" \
   "    assign bad_o = (gnt[1] ? bad[1] : bad[0]) && ct_mutant::which != 8'd4;"
 mutate rtl/dma/ct_dma_seq.sv "assign outside = cut_addr_q < base_i || cut_end_q > {1'b0, limit_i};" \
   "  assign outside = (cut_addr_q < base_i || cut_end_q > {1'b0, limit_i}) && ct_mutant::which != 8'd5;"
+# 6 a compressed store encodes words whose parity is wrong; 7 nobody looks whether the bytes of a group fold to 0
+mutate rtl/dma/ct_act_st.sv "assign w_bad          = come_q[1] && spm_rd_perr_i && !clear;" \
+  "  assign w_bad          = come_q[1] && spm_rd_perr_i && !clear && ct_mutant::which != 8'd6;"
+mutate rtl/dma/ct_act_dec.sv \
+  "assign bad   = short || (ready && (long || (last && wrong) || (first && bits[9:8] != tiles) || (phase_q == 5'd0 && head[36:33] > 4'd8)));" \
+  "  assign bad   = short || (ready && (long || (last && wrong && ct_mutant::which != 8'd7) || (first && bits[9:8] != tiles) || (phase_q == 5'd0 && head[36:33] > 4'd8)));"
 
 for f in "$dir"/*.part; do mv "$f" "${f%.part}"; done

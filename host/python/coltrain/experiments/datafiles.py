@@ -199,6 +199,8 @@ def memory(s: Json) -> Iterable[DataFile]:
     yield DataFile("memory", 2, f"net keep seeds steps {figures} {intervals}", s["rows"])
     cycles = "step_cycles:.0f median_cycles:.0f p99_cycles:.0f most_cycles alone_median_cycles:.0f alone_p99_cycles:.0f alone_most_cycles"
     yield DataFile("memory-beside", 2, f"net keep requests pages_bytes {cycles}", s["beside"])
+    yield DataFile("memory-bandwidth", 3, "net keep bandwidth batch dram_bytes:.0f cycles:.0f over_hbfp8:.4f", s["narrow"])
+    yield DataFile("memory-inputs", 2, "net keep seeds bits_per_input:.3f ratio_fp32:.3f bits_without_masks:.3f", s["inputs"])
 
 
 def targets(s: Json) -> DataFile:

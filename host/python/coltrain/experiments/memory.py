@@ -13,7 +13,9 @@ from typing import Any
 import coltrain._abi as abi
 from coltrain.cli import Parser, count
 from coltrain.experiments.common import Experiment
+from coltrain.experiments import memory_narrow
 from coltrain.experiments.memory_beside import BESIDE, DEVICE, REQUESTS
+from coltrain.experiments.memory_inputs import inputs_row
 from coltrain.experiments.memory_targets import MASK, interval, targets_of
 from coltrain.experiments.memory_ways import NETS, WAYS
 from coltrain.experiments.points import Json, Point
@@ -64,11 +66,18 @@ class Memory(Experiment):
         settings = {"coltrain": abi.VERSION, "kind": "memory beside", "options": args}
         return Point(f"beside-{net}-{keep}", settings, args=args, cost=10.0, module="coltrain.experiments.memory_run")
 
+    def narrow(self, net: str, keep: str, bandwidth: int) -> Point:
+        """Cycles of a step, on a simulated core with such a memory."""
+        args = memory_narrow.arguments(net, keep, bandwidth)
+        settings = {"coltrain": abi.VERSION, "kind": "memory narrow", "options": args}
+        return Point(f"bandwidth{bandwidth}-{net}-{keep}", settings, args=args, cost=3.0, module="coltrain.experiments.memory_run")
+
     def points(self) -> list[tuple[str, str, int]]:
         return [(net, keep, seed) for net in NETS for keep in WAYS for seed in range(1, self.options.seeds + 1)]
 
     def make(self) -> None:
         every = [self.point(*p) for p in self.points()] + [self.beside(net, keep) for net, keep in besides()]
+        every += [self.narrow(*n) for n in memory_narrow.narrows()]
         self.session.points(self.named("points", every, lambda p: p.name))
 
     def found(self, net: str, keep: str) -> dict[int, Json]:
@@ -98,8 +107,10 @@ class Memory(Experiment):
         rows = [r for net in NETS for keep in WAYS if (r := self.row(net, keep))]
         run = {"folder": self.options.out, "quick": self.options.quick, "device": self.options.device, "images": self.images()}
         beside = [beside_row(f) for net, keep in besides() if (f := self.store.load(self.beside(net, keep)))]
-        targets = [t.json() for t in targets_of(rows, beside)]
-        return {"experiment": self.name, "run": run, "rows": rows, "beside": beside, "targets": targets}
+        narrow = memory_narrow.rows_of([(*n, f) for n in memory_narrow.narrows() if (f := self.store.load(self.narrow(*n)))])
+        inputs = [r for net in NETS for keep in WAYS if (r := inputs_row(net, keep, list(self.found(net, keep).values())))]
+        targets = [t.json() for t in targets_of(rows, beside, narrow, inputs)]
+        return {"experiment": self.name, "run": run, "rows": rows, "beside": beside, "narrow": narrow, "inputs": inputs, "targets": targets}
 
     def lines(self, summary: Json) -> Iterable[str]:
         yield f"{'net':9} {'keep':11} {'bits':>6} {'/ FP32':>7} {'peak bytes':>11} {'accuracy':>9} {'seeds':>5} {'lost':>8} {'bytes of a step':>16} {'cycles':>10}"
@@ -119,6 +130,9 @@ class Memory(Experiment):
         for p in summary["beside"]:
             figures = f"p99 {p['p99_cycles']:.0f} cycles, median {p['median_cycles']:.0f}; with nothing beside {p['alone_p99_cycles']:.0f} and {p['alone_median_cycles']:.0f}"
             yield f"{p['requests']} requests beside steps of {p['net']}, {p['keep']}: {figures}"
+        yield from memory_narrow.lines(summary["narrow"])
+        for i in summary["inputs"]:
+            yield f"inputs of convolutions of {i['net']}, {i['keep']}: {i['bits_per_input']:.2f} bits, {i['bits_without_masks']:.2f} without masks"
 
     def table(self, summary: Json) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         columns = ["net", "keep", "seeds", "steps", *FIGURES, *INTERVALS]

@@ -7,12 +7,15 @@ import math
 from collections.abc import Sequence
 
 from coltrain.experiments.common import Target
+from coltrain.experiments.memory_inputs import inputs_targets
 from coltrain.experiments.memory_ways import NETS
 from coltrain.experiments.points import Json
 
 OVER_FP32, OVER_MASK, BATCHES, NOISE, NO_LATER = 13.5, 1.8, 3.0, 2.0, 1.05
 RAW, MASK, CLOSE, MASKED = "hbfp8", "hbfp8-mask", "s=0.1", "s=0.1-mask"
-STEP = "cycles of a step at most those of one with HBFP8, in a memory of 8 bytes a cycle, over which they are"
+STEP = "cycles of a step at most those of one with HBFP8, in a memory of {} bytes a cycle, over which they are"
+NARROWER = (4, 2)
+"""Bytes a cycle."""
 Rows = dict[tuple[str, str], Json]
 
 
@@ -75,7 +78,7 @@ def deviation_target(by: Rows, which: str, text: str) -> Target:
     return t
 
 
-def targets_of(rows: Sequence[Json], beside: Sequence[Json]) -> list[Target]:
+def targets_of(rows: Sequence[Json], beside: Sequence[Json], narrow: Sequence[Json] = (), inputs: Sequence[Json] = ()) -> list[Target]:
     by = {(r["net"], r["keep"]): r for r in rows}
     best = {net: by[net, CLOSE] for net in NETS if (net, CLOSE) in by}
     ratios = [r["ratio_fp32"] for r in best.values() if r["ratio_fp32"]]
@@ -89,6 +92,8 @@ def targets_of(rows: Sequence[Json], beside: Sequence[Json]) -> list[Target]:
         accuracy_target(by, RAW, "HBFP8"),
         deviation_target(by, "deviation_own", "gradients of weights deviate by s at most by what they are made of"),
         deviation_target(by, "deviation_others", "gradients of other weights deviate by s at most"),
-        over_raw(beside, (CLOSE,), "step_cycles", STEP, 1.0),
+        over_raw(beside, (CLOSE,), "step_cycles", STEP.format(8), 1.0),
         over_raw(beside, (CLOSE, MASKED), "p99_cycles", f"p99 of requests beside steps that compress at most {NO_LATER} of that beside HBFP8", NO_LATER),
+        *(over_raw([r for r in narrow if r["bandwidth"] == b], (CLOSE,), "cycles", STEP.format(b), 1.0) for b in NARROWER),
+        *inputs_targets(inputs, list(NETS), CLOSE, MASK, (OVER_FP32, OVER_MASK)),
     ]
