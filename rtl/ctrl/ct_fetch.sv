@@ -428,7 +428,7 @@ module ct_fetch #(
     .cmd_i     (ir_q),
     .rows_i,
     .walks_i   (walks_q),
-    .inner_i   (depth_q != '0),
+    .inner_i   (depth_q != 3'd0),
     .deepest_i (depth_q == 3'(Loops)),
     .illegal_o (illegal)
   );

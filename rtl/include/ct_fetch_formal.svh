@@ -232,3 +232,15 @@
   `CT_ASSERT(ErrorAtIndex_A, !wrong || (run_q && q_valid_o == '0 && !done_o &&
                                         (o_vld_q ? idx_o == f_o_pc_q : idx_o == f_pc_q && f_pc_q == ncmds_i)))
   `CT_ASSERT(LoopsInRange_A, !take || illegal || f_dead || !((f_op == ct_pkg::OpLoop && f_depth_q == 3'd4) || (f_op == ct_pkg::OpEndl && f_depth_q == '0)))
+  // Walks: a product with Walk goes out behind a WPIX and a WTAP of the same run.
+  logic [1:0] f_walks_q, f_o_walk;
+  logic [5:0] f_o_op;
+  assign f_o_op   = o_cmd_q[ct_pkg::AllOpLsb +: ct_pkg::AllOpW];
+  assign f_o_walk = {f_o_op == ct_pkg::OpWtap, f_o_op == ct_pkg::OpWpix};
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)      f_walks_q <= 2'b00;
+    else if (start_i) f_walks_q <= 2'b00;
+    else if (done_o)  f_walks_q <= f_walks_q | f_o_walk;
+  end
+  `CT_ASSERT(WalksKnown_A, Conv == 0 || !run_q || f_dead || walks_q == (f_walks_q | (o_vld_q ? f_o_walk : 2'b00)))
+  `CT_ASSERT(WalkBehindBoth_A, !q_valid_o[2] || f_o_op != ct_pkg::OpMm || !o_cmd_q[ct_pkg::MmWalkLsb] || f_walks_q == 2'b11)

@@ -46,13 +46,14 @@
                                                      : meta.row == '0))
   // A request stays as it is until it is taken.
   logic        f_kept_q;
-  logic [26:0] f_req_q;
+  logic [28:0] f_req_q, f_req;
+  assign f_req = {req_addr_o, req_trans_o, req_buf_o, req_idx_o, req_klast_o, req_walk_o, req_pad_o};
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) f_kept_q <= 1'b0;
     else         f_kept_q <= req_valid_o && !req_ready_i && !flush_i;
   end
-  always_ff @(posedge clk_i) f_req_q <= {req_addr_o, req_trans_o, req_buf_o, req_idx_o, req_klast_o};
-  `CT_ASSERT(KeepsRequest_A, !f_kept_q || (req_valid_o && f_req_q == {req_addr_o, req_trans_o, req_buf_o, req_idx_o, req_klast_o}))
+  always_ff @(posedge clk_i) f_req_q <= f_req;
+  `CT_ASSERT(KeepsRequest_A, !f_kept_q || (req_valid_o && f_req_q == f_req))
 
   // What ct_mxu_afeed relies on. A tile that was given a buffer is asked for word by word, and nothing else before its last word is taken; a row as
   // it is only after a cycle in which the transposer had nothing of this context.
@@ -112,23 +113,45 @@
   `CT_ASSERT(RoomOfRows_A, (!f_given || f_up_q + 8'(req_valid_o && req_ready_i && !req_trans_o) <= 8'(Depth) - 8'd16) &&
                            (!(req_valid_o && !req_trans_o) || f_up_q < 8'(Depth)))
 
-  // The words of a command by four counters: row in tile m in column n of step k.
+  // The words of a command by four counters: row in tile m in column n of step k. With Walk they are where the walk says, whatever it says (ct_mxu_walk
+  // is cut away, and proven by itself).
   logic [3:0]  f_r_q;
   logic [2:0]  f_m_q, f_n_q;
   logic [11:0] f_k_q, f_kt_q;
-  logic [19:0] f_a_q, f_step_q, f_tiles_q, f_at, f_at_q, f_req_at_q;  // of the word walked last, and of the request; f_step_q: k steps from A, f_tiles_q: m tiles from there
-  logic        f_in_q, f_req_in_q;  // it is inside the window
-  assign f_at = f_a_q + f_step_q + f_tiles_q + 20'(f_r_q);
+  logic [19:0] f_a_q, f_step_q, f_tiles_q;  // f_step_q: k steps from A, f_tiles_q: m tiles from there
+  logic        f_walk_q;
+  logic [19:0] f_walk_at;
+  logic        f_walk_pad;
+  typedef struct packed {
+    logic [19:0] at;    // in the window
+    logic [19:0] addr;  // in the scratchpad
+    logic        in;    // it is inside the window
+    logic        walk;
+    logic        pad;
+  } f_word_t;
+  f_word_t f_word, f_word_q, f_req_word_q;  // the word walked now, the last one, that of the request
+  logic    f_row_last;
+  if (Conv != 0) begin : g_f_walk
+    assign f_walk_at  = g_walk.walk_addr;
+    assign f_walk_pad = g_walk.walk_pad;
+  end else begin : g_f_no_walk
+    assign f_walk_at  = '0;
+    assign f_walk_pad = 1'b0;
+  end
+  assign f_row_last = f_r_q == (trans_q || f_m_q != rows_m1_q[6:4] ? 4'd15 : rows_m1_q[3:0]);
+  always_comb begin
+    f_word.walk = f_walk_q;
+    f_word.pad  = f_walk_q && f_walk_pad;
+    f_word.at   = f_walk_q ? f_walk_at : f_a_q + f_step_q + f_tiles_q + 20'(f_r_q);
+    f_word.in   = f_word.at < spm_size_i;
+    f_word.addr = spm_base_i + f_word.at;
+  end
   always_ff @(posedge clk_i) begin
-    if (goes) begin
-      f_req_at_q <= spare_vld_q ? f_at_q : spm_base_i + f_at;
-      f_req_in_q <= spare_vld_q ? f_in_q : f_at < spm_size_i;
-    end
+    if (goes) f_req_word_q <= spare_vld_q ? f_word_q : f_word;
     if (fire) begin
-      f_in_q <= f_at < spm_size_i;
-      f_at_q <= spm_base_i + f_at;
-      f_r_q  <= f_r_q + 4'd1;
-      if (f_r_q == (trans_q || f_m_q != rows_m1_q[6:4] ? 4'd15 : rows_m1_q[3:0])) begin
+      f_word_q <= f_word;
+      f_r_q    <= f_r_q + 4'd1;
+      if (f_row_last) begin
         f_r_q <= '0;
         f_m_q <= f_m_q + 3'd1;
         f_tiles_q <= f_tiles_q + {{4{am_q[15]}}, am_q};
@@ -146,12 +169,20 @@
     end
     if (load) begin
       {f_r_q, f_m_q, f_n_q, f_k_q, f_step_q, f_tiles_q} <= '0;
-      f_a_q  <= nxt.a;
-      f_kt_q <= nxt.kt_m1;
+      f_a_q    <= nxt.a;
+      f_kt_q   <= nxt.kt_m1;
+      f_walk_q <= Conv != 0 && nxt.walk;
     end
   end
   `CT_ASSERT(WalksInOrder_A, !cur_vld_q || (row_q == f_r_q && m_q == f_m_q && n_q == f_n_q && k_left_q == f_kt_q - f_k_q))
+  `CT_ASSERT(WalkIsWalk_A, !cur_vld_q || walk == f_walk_q)
   `CT_ASSERT(TileAddress_A, !cur_vld_q || (kbase_q == f_a_q + f_step_q && tile_q == kbase_q + f_tiles_q && addr_q == tile_q + 20'(row_q)))
-  `CT_ASSERT(WordAddress_A, (!req_valid_o || req_addr_o == f_req_at_q) && (!spare_vld_q || spare_q.addr == f_at_q))
-  `CT_ASSERT(AsksInside_A, (!req_vld_q || req_q.bad == !f_req_in_q) && (!spare_vld_q || spare_q.bad == !f_in_q) && (!req_valid_o || f_req_in_q) && (!err_o || (req_vld_q && !f_req_in_q)))
+  `CT_ASSERT(WordAddress_A, (!req_valid_o || req_addr_o == f_req_word_q.addr) && (!spare_vld_q || spare_q.addr == f_word_q.addr))
+  `CT_ASSERT(PaddingIsSaid_A, (!req_vld_q || {req_walk_o, req_pad_o} == {f_req_word_q.walk, f_req_word_q.pad}) &&
+                              (!spare_vld_q || {spare_q.walk, spare_q.pad} == {f_word_q.walk, f_word_q.pad}))
+  `CT_ASSERT(AsksInside_A, (!req_vld_q || req_q.bad == !(f_req_word_q.in || f_req_word_q.pad)) &&
+                           (!spare_vld_q || spare_q.bad == !(f_word_q.in || f_word_q.pad)) &&
+                           (!req_valid_o || req_pad_o || f_req_word_q.in) && (!err_o || (req_vld_q && !req_q.pad && !f_req_word_q.in)))
   `CT_ASSERT(EndsAfterAll_A, !fire || cmd_end == (f_k_q == f_kt_q && f_n_q == nt_m1_q && f_m_q == rows_m1_q[6:4] && row_last))
+  // What the walk relies on (Told_M there).
+  `CT_ASSERT(WalkIsTold_A, !fire || (row_last == f_row_last && m_last == (f_m_q == rows_m1_q[6:4]) && n_last == (f_n_q == nt_m1_q)))

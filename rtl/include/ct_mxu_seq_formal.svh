@@ -51,3 +51,26 @@
                             !(f_sig0_q[4] && f_sig0_q == f_sig1_q))
   `CT_ASSERT(SignalsWhatIsDone_A, !sig0_pop || (sig0_vld && kdone_a_q != '0 && kdone_b_q != '0))
   `CT_ASSERT(HaltStops_A, !(halt_i || flush_i) || (!permit_o && !w2_take && sem_dec_o == '0))
+
+  // Walks. What comes is MM, WPIX or WTAP; each goes as what it is, once, a walk when both streams have taken all products before.
+  logic [5:0]  f_op;
+  logic [1:0]  f_open_q;  // the stream of A, of B has not taken the last product
+  logic [26:0] f_walk_q;  // its Walk and Pos
+  mxu_a_t      f_nxt_a;
+  assign f_op    = cmd_i[ct_pkg::AllOpLsb +: ct_pkg::AllOpW];
+  assign f_nxt_a = nxt_a_o;
+  `CT_ASSUME(ProductsOnly_M, !cmd_valid_i || f_op == ct_pkg::OpMm || f_op == ct_pkg::OpWpix || f_op == ct_pkg::OpWtap)
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)      f_open_q <= 2'b00;
+    else if (flush_i) f_open_q <= 2'b00;
+    else if (load)    f_open_q <= 2'b11;
+    else              f_open_q <= f_open_q & ~{nxt_b_take_i, nxt_a_take_i};
+  end
+  always_ff @(posedge clk_i) begin
+    if (load) f_walk_q <= {cmd_i[ct_pkg::MmWalkLsb], cmd_i[ct_pkg::MmPosLsb +: ct_pkg::MmPosW]};
+  end
+  `CT_ASSERT(EachAsItIs_A, Conv == 0 || {load, wtap_o, wpix_o} ==
+                           (cmd_valid_i && cmd_ready_o ? {f_op == ct_pkg::OpMm, f_op == ct_pkg::OpWtap, f_op == ct_pkg::OpWpix} : 3'b000))
+  `CT_ASSERT(OpenIsOffered_A, f_open_q == {nxt_b_valid_o, nxt_a_valid_o})
+  `CT_ASSERT(WalkBehindAll_A, !(wpix_o || wtap_o) || f_open_q == 2'b00)
+  `CT_ASSERT(WalkIsSaid_A, Conv == 0 || !nxt_a_valid_o || {f_nxt_a.walk, f_nxt_a.pos} == f_walk_q)

@@ -263,7 +263,7 @@ module ct_mxu_agen #(
     ct_mxu_walk u_walk (
       .clk_i, .wpix_i, .wtap_i, .cmd_i,
       .load_i(load && nxt.walk), .trans_i(nxt.trans), .a_i(nxt.a), .pos_i(nxt.pos),
-      .next_i(fire && walk_q), .row_last_i(row_last), .m_last_i(m_last), .n_last_i(n_last), .tile0_i(m_q == '0 && n_q == '0),
+      .next_i(fire && walk_q), .row_last_i(row_last), .m_last_i(m_last), .n_last_i(n_last), .tile0_i(m_q == 3'd0 && n_q == 3'd0),
       .addr_o(walk_addr), .pad_o(walk_pad)
     );
     always_ff @(posedge clk_i) begin

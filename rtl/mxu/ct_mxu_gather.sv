@@ -11,6 +11,7 @@
 //             rounded to nearest even; 0 from 8 on, and for an exponent of 0.
 
 `default_nettype none
+`include "ct_assert.svh"
 
 module ct_mxu_gather (
   input  logic         clk_i,
@@ -75,6 +76,10 @@ module ct_mxu_gather (
     floor_q <= floor_d;
     up_q    <= up_d;
   end
+
+`ifdef FORMAL
+  `include "ct_mxu_gather_formal.svh"
+`endif
 
 endmodule
 

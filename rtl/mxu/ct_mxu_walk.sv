@@ -19,6 +19,7 @@
 //             What lies between next_i with all three and the next one belongs to the next k step.
 
 `default_nettype none
+`include "ct_assert.svh"
 
 module ct_mxu_walk (
   input  logic         clk_i,
@@ -248,6 +249,10 @@ module ct_mxu_walk (
 
   logic unused_bits;
   assign unused_bits = ^cmd_i;
+
+`ifdef FORMAL
+  `include "ct_mxu_walk_formal.svh"
+`endif
 
 endmodule
 
