@@ -616,6 +616,48 @@ static void test_both_queues(void **state) {
   assert_true(took[1] < took[0] - took[0] / 10);
 }
 
+/* Runs that a queue holds, and when its last one ended. */
+struct ends {
+  const ct_array *array;
+  size_t most;
+  uint64_t last[CT_QUEUES], run;
+};
+
+static int note_end(void *arg, const struct ct_member_run *run) {
+  struct ends *e = arg;
+  size_t held[CT_QUEUES] = {0};
+  const enum ct_queue queue = e->array->member[run->number - 1]->queue;
+  for (size_t i = 0; i < e->array->flights; ++i)
+    ++held[e->array->flight[i].queue];
+  for (unsigned q = 0; q < CT_QUEUES; ++q)
+    if (held[q] > e->most) e->most = held[q];
+  e->last[queue] = run->end;
+  e->run = run->end - run->start;
+  return 0;
+}
+
+/* The slower queue holds few runs, so that neither works long while the other is empty. */
+static void test_both_end_together(void **state) {
+  enum { MEMBERS = 12 };
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  struct bed_case c[MEMBERS];
+  (void)state;
+  rig_open(&r, "sim:", &(struct ct_array_options){.both = true});
+  for (int i = 0; i < MEMBERS; ++i) {
+    c[i] = small(&feed, 0.01 * (i + 1));
+    bed_join(r.array, r.dev, &c[i]);
+  }
+  struct ends e = {.array = r.array};
+  assert_int_equal(ct_array_run(r.array, 4, &(struct ct_watch){note_end, &e}), CT_OK);
+  assert_in_range(e.most, 2, 3);
+  const uint64_t a = e.last[CT_TRAINING], b = e.last[CT_INFERENCE];
+  assert_true((a > b ? a - b : b - a) < 4 * e.run);
+  for (uint32_t i = 1; i <= MEMBERS; ++i)
+    bed_expect_alone(r.array, i, &c[i - 1], 4, r.beside);
+  rig_close(&r);
+}
+
 /* While a version of a member is being made, its runs are behind that. */
 static void test_both_beside_a_version(void **state) {
   struct rig r;
@@ -1060,6 +1102,7 @@ int main(void) {
       cmocka_unit_test(test_a_shared_member_moves),
       cmocka_unit_test(test_left_behind_by_a_run),
       cmocka_unit_test(test_both_queues),
+      cmocka_unit_test(test_both_end_together),
       cmocka_unit_test(test_both_beside_a_version),
       cmocka_unit_test(test_no_version_beside_a_rank),
       cmocka_unit_test(test_stopping),

@@ -372,6 +372,63 @@ static void kept_compressed(void **state) {
                   "train --model lenet5 --data /none --keep compressed --sweep lr=0.01,0.02" EMU));
 }
 
+static double group_of(json_t *root, size_t layer, const char *name) {
+  json_t *of = json_array_get(json_object_get(root, "layers"), layer);
+  return cli_number_at(json_object_get(of, "group"), name);
+}
+
+/* What one member costs is what is said without the others; all take about as much as one after the
+ * other or less, and no less than their units work. A block of eight is as the next, but for where
+ * bursts begin. */
+static void members_explained(void **state) {
+  (void)state;
+  static const char *const line = "explain lenet5 --batch 2 --train %s --json -" EMU;
+  json_t *alone = cli_expect_json(cli_line(line, ""));
+  json_t *one = cli_expect_json(cli_line(line, "--members 1"));
+  json_t *some = cli_expect_json(cli_line(line, "--members 8"));
+  json_t *more = cli_expect_json(cli_line(line, "--members 19"));
+  json_t *three = cli_expect_json(cli_line(line, "--members 3"));
+  const size_t layers = json_array_size(json_object_get(alone, "layers"));
+  size_t together = 0;
+  assert_int_equal(cli_number_at(alone, "members"), 1);
+  assert_null(json_object_get(alone, "group"));
+  assert_int_equal(cli_number_at(more, "members"), 19);
+  for (size_t i = 0; i < layers; ++i) {
+    const double expected = group_of(some, i, "cycles_expected");
+    const double busy = group_of(some, i, "cycles_busy");
+    assert_true(expected >= busy && busy > 0);
+    /* One by one, too: only what is read ahead is another job's. */
+    assert_true(expected <= 8.5 * group_of(one, i, "cycles_expected"));
+    assert_float_equal(group_of(some, i, "gain_bound"), expected / busy, 1e-9);
+    const double blocks = 2 * expected + group_of(three, i, "cycles_expected");
+    assert_float_equal(group_of(more, i, "cycles_expected"), blocks, 0.02 * blocks);
+    together += group_of(some, i, "members_a_pass") > 0;
+  }
+  assert_true(together > layers / 2);
+  static const char *const same[] = {"total.bytes", "total.macs", "memory.weights_bytes",
+                                     "memory.run_bytes"};
+  for (size_t i = 0; i < sizeof same / sizeof *same; ++i) {
+    assert_true(cli_number_at(alone, same[i]) == cli_number_at(one, same[i]));
+    assert_true(cli_number_at(alone, same[i]) == cli_number_at(some, same[i]));
+  }
+  const double step = cli_number_at(alone, "total.cycles_expected");
+  assert_float_equal(cli_number_at(some, "total.cycles_expected"), step, 0.01 * step);
+  assert_true(cli_number_at(one, "group.cycles_expected") == step); /* one is a group, too */
+  assert_true(cli_number_at(some, "group.member_bytes") ==
+              cli_number_at(alone, "memory.weights_bytes"));
+  assert_true(cli_number_at(more, "group.run_bytes") ==
+              8 * cli_number_at(alone, "memory.run_bytes"));
+  json_t *const all[] = {alone, one, some, more, three};
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
+    json_decref(all[i]);
+  free(cli_expect(1, "--members is for training steps", "explain lenet5 --members 4" EMU));
+  free(cli_expect(2, "--members: \"0\" is not", "explain lenet5 --train --members 0" EMU));
+  free(cli_expect(2, "--members: \"257\" is not", "explain lenet5 --train --members 257" EMU));
+  free(
+      cli_expect(1, "leave --members out", "explain lenet5 --train --members 4 --memory 4MiB" EMU));
+  free(cli_expect(1, "members", "explain resnet8 --train --members 2 --keep compressed" EMU));
+}
+
 /* Bytes of a step, with the batch that --batch or --memory gives. */
 static double step_bytes(const char *option, double *batch) {
   json_t *root =
@@ -593,6 +650,7 @@ int main(void) {
       cmocka_unit_test(kept_compressed),
       cmocka_unit_test(kept_compressed_again),
       cmocka_unit_test(kept_compressed_otherwise),
+      cmocka_unit_test(members_explained),
       cmocka_unit_test(fits_the_memory),
       cmocka_unit_test(names_of_layers),
       cmocka_unit_test(refused),

@@ -457,6 +457,21 @@ static void a_step_is_explained(void **state) {
   json_decref(root);
 }
 
+/* What members cost together is what is expected, and less than one after the other. */
+static void members_are_explained(void **state) {
+  (void)state;
+  json_t *root = cli_expect_json("explain lenet5 --batch 1 --train --members 4 --json -");
+  const double expected = cli_number_at(root, "group.cycles_expected"),
+               measured = cli_number_at(root, "group.cycles_measured"),
+               alone = cli_number_at(root, "total.cycles_measured"),
+               rate = cli_number_at(root, "group.models_steps_per_mcycle");
+  assert_true(measured > 0 && expected > 0.98 * measured && expected < 1.02 * measured);
+  assert_true(measured < 4 * alone);
+  assert_float_equal(rate, 4e6 / measured, 1e-9 * rate);
+  assert_true(rate > cli_number_at(root, "group.models_steps_per_mcycle_alone"));
+  json_decref(root);
+}
+
 static void serving_in_batches(void **state) {
   (void)state;
   enum { REQUESTS_SERVED = 300, DROPPED = 30, DEADLINE = 7000 };
@@ -511,7 +526,8 @@ int main(void) {
       cmocka_unit_test(stops_before_serving),      cmocka_unit_test(stops_cleanly),
       cmocka_unit_test(measuring_stops_cleanly),   cmocka_unit_test(a_report),
       cmocka_unit_test(traces_say_what_they_hold), cmocka_unit_test(a_step_is_explained),
-      cmocka_unit_test(serving_in_batches),        cmocka_unit_test(deadlines_by_default),
+      cmocka_unit_test(members_are_explained),     cmocka_unit_test(serving_in_batches),
+      cmocka_unit_test(deadlines_by_default),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }

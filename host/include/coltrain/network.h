@@ -323,10 +323,15 @@ struct ct_network_stage {
   uint64_t commands;      /* of its programs */
   uint32_t runs;          /* of so many it is part of the last: updates where gradients accumulate;
                              1: of each */
-  uint64_t beside; /* cycles more that its jobs can take beside training (PRIORITY, a memory of
-                      16 bytes a cycle); CT_NO_CYCLE: not known */
-  uint32_t round;  /* members that a pass of its loop takes; 0: they run one after the other */
-  uint64_t busy;   /* cycles of the expected ones in which the unit works that works most */
+  uint64_t beside;  /* cycles more that its jobs can take beside training (PRIORITY, a memory of
+                       16 bytes a cycle); CT_NO_CYCLE: not known */
+  uint32_t round;   /* members that a pass of its loop takes; 0: they run one after the other */
+  uint64_t busy;    /* cycles of the expected ones in which the unit works that works most */
+  const char *unit; /* that unit: "array", "reads", "writes", "VL", "VA", "VS"; "": not known */
+  /* The same of a run of all members, in the same jobs where that is faster; `round` says where.
+   * With one member it is what is above. */
+  uint64_t all_expected, all_busy;
+  const char *all_bound, *all_unit;
 };
 
 /* How many stages there are; copies the facts of one. CT_ERR_NOT_FOUND beyond the last. */

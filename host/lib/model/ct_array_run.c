@@ -98,8 +98,9 @@ static int make_flight(struct ct_array *a) {
  *
  * With both of them a member's runs are in one until all have ended, and may go on in the other.
  * The inference queue goes first on the device, so who is there comes ahead; by so many runs, and
- * they change places. */
-enum { CHANGE = 16 };
+ * they change places. Neither holds more runs than keep the device busy while the host sees one
+ * end: what waited in one at last would leave the other empty. */
+enum { CHANGE = 16, WAITING = 3 };
 
 static size_t flights_in(const struct ct_array *a, enum ct_queue queue) {
   size_t count = 0;
@@ -134,6 +135,11 @@ static enum ct_queue queue_of(const struct ct_array *a, const struct ct_array_me
   if (runs[CT_INFERENCE]) return CT_INFERENCE;
   if (is_ahead(a, m)) return CT_TRAINING;
   return flights_in(a, CT_INFERENCE) > flights_in(a, CT_TRAINING) ? CT_TRAINING : CT_INFERENCE;
+}
+
+/* Whether the queue where its next run goes holds enough. */
+static bool is_held(const struct ct_array *a, const struct ct_array_member *m) {
+  return a->both && flights_in(a, queue_of(a, m)) >= WAITING;
 }
 
 /* ---- Rows of members ------------------------------------------------------------------------ */
@@ -274,7 +280,7 @@ static int begin(struct ct_array *a, struct ct_array_member *m, bool *begun) {
   bool may, ready = false;
   *begun = false;
   int err = may_begin(a, m, &may);
-  if (shall_change(a, m)) may = false;
+  if (shall_change(a, m) || is_held(a, m)) may = false;
   if (!err && may) err = make_flight(a);
   if (err || !may) return err;
   err = take_batch(a, m, &batch, &ready);

@@ -139,7 +139,7 @@ static int load_stage(ct_network *n, size_t i, uint64_t *ahead) {
   struct ct_network_part *part = &n->part[i];
   int err = CT_OK;
   part->cycles = codes->count ? CT_NO_CYCLE : 0;
-  part->expected = part->beside = CT_NO_CYCLE;
+  part->one.expected = part->beside = CT_NO_CYCLE;
   for (size_t k = 0; k < codes->count; ++k)
     part->commands += codes->job[k].count;
   if (n->shared->expected) err = ct_expect_stage(n, i, ahead);
@@ -156,6 +156,7 @@ static int load(ct_network *n) {
   n->shared->programs = calloc(stages + 1, sizeof *n->shared->programs);
   if (!n->part || !n->shared->programs) return no_memory(n->dev);
   int err = ct_expect_keep(n);
+  if (!err && n->shared->expected && n->members > 1) err = ct_expect_members(n);
   for (size_t i = 0; i < stages && !err; ++i)
     err = load_stage(n, i, &ahead);
   if (!err && n->members > 1)
@@ -649,6 +650,16 @@ size_t ct_network_stages(const ct_network *n) {
   return n && n->handle.live ? n->compiled.stages : 0;
 }
 
+static const char *or_nothing(const char *text) {
+  return text ? text : "";
+}
+
+/* What is known of a run of all members: of one what is known of it. */
+static const struct ct_network_cost *cost_of_all(const ct_network *n, size_t stage) {
+  const struct ct_network_part *p = &n->part[stage];
+  return n->members > 1 && n->shared->expected ? &p->all : &p->one;
+}
+
 int ct_network_stage(ct_network *n, size_t index, struct ct_network_stage *stage) {
   const int err = ct_check_network(n);
   if (err) return err;
@@ -659,6 +670,7 @@ int ct_network_stage(ct_network *n, size_t index, struct ct_network_stage *stage
   ct_expect_again(n);
   const struct ct_stage *s = &n->compiled.stage[index];
   const struct ct_network_part *p = &n->part[index];
+  const struct ct_network_cost *all = cost_of_all(n, index);
   const struct ct_fusion *group = &n->shared->group[n->common];
   *stage = (struct ct_network_stage){.node = s->node,
                                      .op = s->op,
@@ -670,10 +682,15 @@ int ct_network_stage(ct_network *n, size_t index, struct ct_network_stage *stage
                                      .rows = p->rows,
                                      .cycles = p->cycles,
                                      .commands = p->commands,
-                                     .expected = p->expected,
-                                     .busy = p->busy,
+                                     .expected = p->one.expected,
+                                     .busy = p->one.busy,
                                      .beside = p->beside,
-                                     .bound = p->bound ? p->bound : "",
+                                     .bound = or_nothing(p->one.bound),
+                                     .unit = or_nothing(p->one.unit),
+                                     .all_expected = all->expected,
+                                     .all_busy = all->busy,
+                                     .all_bound = or_nothing(all->bound),
+                                     .all_unit = or_nothing(all->unit),
                                      .round = group->stage ? group->stage[index].how.round : 0};
   ct_kept_bytes(n, s, &stage->read, &stage->written);
   return CT_OK;

@@ -35,10 +35,16 @@
 #include "ct_compile.h"
 #include "ct_model.h"
 
+/* What a stage should take: struct ct_network_stage. */
+struct ct_network_cost {
+  uint64_t expected, busy;
+  const char *bound, *unit; /* NULL: not known */
+};
+
 struct ct_network_part {
   struct ct_programs programs;
-  uint64_t rows, cycles, commands, expected, busy, beside;
-  const char *bound;
+  uint64_t rows, cycles, commands, beside;
+  struct ct_network_cost one, all; /* all: a run of all members, of several */
 };
 
 /* Where the regions of a run lie: addresses; 0: none. */
@@ -477,6 +483,8 @@ struct ct_cycles_core ct_network_core(const ct_network *n);
  * device has been busy with the one before goes in and out. */
 int ct_expect_stage(ct_network *n, size_t stage, uint64_t *ahead);
 /* Keeps the programs, if that changes with what runs leave behind; made again then. */
+/* Of a run of all members, while the programs are there. */
+int ct_expect_members(ct_network *n);
 int ct_expect_keep(ct_network *n);
 void ct_expect_again(ct_network *n);
 void ct_expect_free(struct ct_shared *shared);

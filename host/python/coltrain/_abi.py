@@ -722,6 +722,11 @@ class ct_network_stage(ctypes.Structure):
     beside: int
     round: int
     busy: int
+    unit: int | None
+    all_expected: int
+    all_busy: int
+    all_bound: int | None
+    all_unit: int | None
 
     _fields_ = [
         ("node", ctypes.c_void_p),
@@ -741,6 +746,11 @@ class ct_network_stage(ctypes.Structure):
         ("beside", ctypes.c_uint64),
         ("round", ctypes.c_uint32),
         ("busy", ctypes.c_uint64),
+        ("unit", ctypes.c_void_p),
+        ("all_expected", ctypes.c_uint64),
+        ("all_busy", ctypes.c_uint64),
+        ("all_bound", ctypes.c_void_p),
+        ("all_unit", ctypes.c_void_p),
     ]
 
 

@@ -73,6 +73,13 @@ class Stage:
     """Members that a pass of its loop takes; 0: they run one after the other."""
     busy: int
     """Cycles of the expected ones in which the unit works that works most."""
+    unit: str
+    """That unit: array, reads, writes, VL, VA or VS; empty: not known."""
+    all_expected: int | None
+    """The same of a run of all members, in the same jobs where that is faster; with one member what is above."""
+    all_busy: int
+    all_bound: str
+    all_unit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,6 +517,11 @@ class Compiled(Served):
                     bound=_text(raw.bound),
                     runs=raw.runs,
                     round=raw.round,
+                    unit=_text(raw.unit),
+                    all_expected=cycle_of(raw.all_expected),
+                    all_busy=raw.all_busy,
+                    all_bound=_text(raw.all_bound),
+                    all_unit=_text(raw.all_unit),
                 )
             )
         if not found:

@@ -7,6 +7,7 @@
 
 #include "asked.h"
 #include "coltrain/network.h"
+#include "explain_group.h"
 #include "learn.h"
 
 struct options {
@@ -14,6 +15,7 @@ struct options {
   struct asked_keep keep;
   uint64_t memory;
   uint64_t batch, seed;
+  uint64_t members; /* 0: not given */
   bool train;
 };
 
@@ -29,6 +31,7 @@ struct study {
   uint64_t batch, step;
   bool train;
   struct asked_keep keep;
+  struct group group; /* of its members */
 };
 
 /* What a group of stages costs. */
@@ -51,9 +54,21 @@ static int find_batch(struct study *s) {
   return cli_fail("%s has no input", s->o->model);
 }
 
+static struct ct_network_options options_of(const struct study *s) {
+  return (struct ct_network_options){
+      .expect = true, .members = (uint32_t)s->o->members, .shared = s->o->members > 1};
+}
+
+static int check_members(const struct study *s) {
+  if (!s->o->members || s->train) return 0;
+  if (learn_is_file(s->o->model))
+    return cli_fail("--members: %s has no training steps, which members have", s->o->model);
+  return cli_fail("--members is for training steps: give --train");
+}
+
 /* A file has its batch and says whether it is trained. */
 static int load(struct study *s) {
-  const struct ct_network_options options = {.expect = true};
+  const struct ct_network_options options = options_of(s);
   struct ct_network_info info;
   const struct options *o = s->o;
   if (o->batch || o->train || o->keep.given || o->memory)
@@ -73,10 +88,13 @@ static int describe(struct study *s) {
   const struct options *o = s->o;
   s->batch = o->batch ? o->batch : BATCH;
   s->train = o->train;
+  if (check_members(s)) return 1;
   struct asked_name name = {.model = o->model,
                             .rows = (uint32_t)s->batch,
                             .how = o->train ? &how : NULL,
                             .keep = o->keep};
+  if (o->memory && o->members)
+    return cli_fail("--memory is about one network: leave --members out");
   if (o->memory && o->batch) return cli_fail("--memory and --batch: one of them says the batch");
   if (asked_check_keep(&o->keep, o->memory)) return 1;
   if (o->memory && asked_largest(s->dev, &name, o->memory)) return 1;
@@ -109,22 +127,32 @@ static int write_inputs(struct study *s) {
   return err ? cli_fail_device(s->dev, err, "cannot write the inputs") : 0;
 }
 
+static struct group group_of(const struct study *s) {
+  return (struct group){.dev = s->dev,
+                        .net = s->net,
+                        .members = s->o->members ? (uint32_t)s->o->members : 1,
+                        .step = s->step,
+                        .cycles = CT_NO_CYCLE};
+}
+
 static int compile(struct study *s) {
-  struct ct_network_options options = {.expect = true};
+  struct ct_network_options options = options_of(s);
   if (describe(s)) return 1;
   asked_keep_options(&s->keep, &options);
   int err = ct_network_create(s->dev, s->graph, &options, &s->net);
   if (err) return cli_fail_device(s->dev, err, "cannot compile the network");
-  err = ct_network_draw(s->net, s->o->seed);
-  return err ? cli_fail_device(s->dev, err, "cannot write the weights") : 0;
+  s->group = group_of(s);
+  return group_draw(&s->group, s->o->seed);
 }
 
 static int run(struct study *s) {
   if (learn_check_model(s->o->model)) return 1;
   if (learn_is_file(s->o->model) ? load(s) : compile(s)) return 1;
-  if (write_inputs(s)) return 1;
+  if (check_members(s) || write_inputs(s)) return 1;
+  s->group = group_of(s);
   const int err = ct_network_run(s->net, s->train ? CT_TRAINING : CT_INFERENCE, s->step);
-  return err ? cli_fail_device(s->dev, err, "cannot run the network") : 0;
+  if (err) return cli_fail_device(s->dev, err, "cannot run the network");
+  return s->o->members ? group_run(&s->group) : 0;
 }
 
 /* ---- What it costs ------------------------------------------------------------------------- */
@@ -191,9 +219,16 @@ static void print_beside(FILE *to, const struct study *s, const struct cost *tot
             total->beside);
 }
 
-static json_t *memory_json(const struct study *s) {
+/* Of one member, as of a network without others. */
+static struct ct_network_info info_of(const struct study *s) {
   struct ct_network_info info = {.weights_bytes = 0};
-  ct_network_info(s->net, &info);
+  if (!ct_network_info(s->net, &info) && info.members > 1)
+    info.run_bytes /= group_at_once(&s->group);
+  return info;
+}
+
+static json_t *memory_json(const struct study *s) {
+  const struct ct_network_info info = info_of(s);
   return json_pack("{s:I, s:I, s:I, s:I, s:I}", "pages_bytes", (json_int_t)info.pages,
                    "pages_most_bytes", (json_int_t)info.pages_most, "weights_bytes",
                    (json_int_t)info.weights_bytes, "frame_bytes", (json_int_t)info.frame_bytes,
@@ -201,13 +236,12 @@ static json_t *memory_json(const struct study *s) {
 }
 
 static void print_memory(FILE *to, const struct study *s) {
-  struct ct_network_info info;
-  if (!ct_network_info(s->net, &info))
-    fprintf(to,
-            "memory for a batch of %" PRIu64 ": %" PRIu64 " KiB of weights and states, %" PRIu64
-            " KiB of inputs and outputs, %" PRIu64 " KiB for what a run makes\n",
-            s->batch, (info.weights_bytes + 1023) / 1024, (info.frame_bytes + 1023) / 1024,
-            (info.run_bytes + 1023) / 1024);
+  const struct ct_network_info info = info_of(s);
+  fprintf(to,
+          "memory for a batch of %" PRIu64 ": %" PRIu64 " KiB of weights and states, %" PRIu64
+          " KiB of inputs and outputs, %" PRIu64 " KiB for what a run makes\n",
+          s->batch, (info.weights_bytes + 1023) / 1024, (info.frame_bytes + 1023) / 1024,
+          (info.run_bytes + 1023) / 1024);
 }
 
 /* ---- What is kept compressed ---- */
@@ -258,6 +292,15 @@ static int widest_name(const struct study *s) {
   return (int)most;
 }
 
+/* What all members together cost, as text and beside the rest of the JSON. */
+static void tell_group(const struct study *s, FILE *to, const struct cost *total, json_t *root) {
+  const uint64_t alone = total->known ? total->cycles : CT_NO_CYCLE;
+  json_object_set_new(root, "members", json_integer((json_int_t)s->group.members));
+  if (!s->o->members) return;
+  group_print(to, &s->group, alone, widest_name(s));
+  json_object_set_new(root, "group", group_json(&s->group, alone));
+}
+
 static json_t *tell(const struct study *s, FILE *to) {
   struct cost total = {.known = true, .estimated = true, .bounded = true};
   json_t *layers = json_array();
@@ -277,6 +320,9 @@ static json_t *tell(const struct study *s, FILE *to) {
     json_object_set_new(one, "kernel", json_string(g.op));
     json_object_set_new(one, "pass", json_string(pass_of(&g)));
     json_object_set_new(one, "bound", json_string(g.bound));
+    json_object_set_new(one, "unit", json_string(g.unit));
+    json_object_set_new(one, "cycles_busy", json_integer((json_int_t)g.busy));
+    if (s->o->members) json_object_set_new(one, "group", group_stage_json(&g));
     json_array_append_new(layers, one);
   }
   fprintf(to, "%-*s %-21s %-9s", width, "total", "", "");
@@ -285,10 +331,13 @@ static json_t *tell(const struct study *s, FILE *to) {
   print_beside(to, s, &total);
   print_memory(to, s);
   print_kept(to, s);
-  return json_pack("{s:s, s:s, s:I, s:b, s:s, s:o, s:o, s:o, s:o}", "device", s->info.uri, "model",
-                   s->o->model, "batch", (json_int_t)s->batch, "train", (int)s->train, "keep",
-                   asked_format_name(s->keep.format), "layers", layers, "total",
-                   cost_json(s, &total), "memory", memory_json(s), "compressed", kept_json(s));
+  json_t *root =
+      json_pack("{s:s, s:s, s:I, s:b, s:s, s:o, s:o, s:o, s:o}", "device", s->info.uri, "model",
+                s->o->model, "batch", (json_int_t)s->batch, "train", (int)s->train, "keep",
+                asked_format_name(s->keep.format), "layers", layers, "total", cost_json(s, &total),
+                "memory", memory_json(s), "compressed", kept_json(s));
+  tell_group(s, to, &total, root);
+  return root;
 }
 
 static void end(struct study *s) {
@@ -324,6 +373,10 @@ int verb_explain(int argc, char **argv) {
       {"batch", "N", "Images in a batch (16)", CLI_COUNT_AT(struct options, batch, 1, 65536)},
       {"train", NULL, "A whole training step instead of a forward pass",
        CLI_FLAG_AT(struct options, train)},
+      {"members", "N",
+       "With --train: also a step of N networks like it in the same jobs, beside one "
+       "(docs/array.md)",
+       CLI_COUNT_AT(struct options, members, 1, GROUP_MOST)},
       {"keep", "FORMAT", ASKED_KEEP "with --train (fp32)", .call = take_keep},
       {"memory", "SIZE", "The largest batch that fits so much device memory, such as 64MiB",
        .call = take_memory},

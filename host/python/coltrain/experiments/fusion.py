@@ -48,8 +48,7 @@ def rate(cycles: float) -> float:
 
 def members_of(net: str, quick: bool = False) -> list[int]:
     """How many members are measured."""
-    numbers = QUICK if quick else (1, 2, MANY) if NETS[net].slow else MEMBERS
-    return [n for n in numbers if n <= NETS[net].most]
+    return [n for n in (QUICK if quick else MEMBERS) if n <= NETS[net].most]
 
 
 def serial_host(alone: Json, launch: int) -> float:

@@ -4,7 +4,7 @@
 Each member has a learning rate and a momentum (of Adam: a beta) of its own, and weights of its own seed. They train twice: apart, each run
 in jobs of its own, and together. After either each is compared, in every bit, with the same network trained alone on emu:.
 
-With --both they are in both queues. With --beside it is another point: requests to a small perceptron, at fixed distances, while so many members train.
+With --both they are in both queues, by the device's --policy. With --beside it is another point: requests to a small perceptron, at fixed distances, while so many members train.
 """
 
 from __future__ import annotations
@@ -73,10 +73,11 @@ def counters(dev: coltrain.Device) -> dict[str, int]:
     return {name: sum(c[name] for c in both) for name in UNITS.values()}
 
 
-def train(net: str, members: int, device: str, small: bool, runs: int, **how: bool) -> dict[str, Any]:
+def train(net: str, members: int, device: str, small: bool, runs: int, policy: str = "priority", **how: bool) -> dict[str, Any]:
     """So many runs of each member, and what it has become. how: of the array."""
     ends: list[coltrain.MemberRun] = []
     with coltrain.open(device) as dev, dev.array(**how) as array:
+        dev.set_policy(policy)
         graph = graph_of(net, small)
         feed = batches_of(graph, SEED)
         joined = [array.join(graph, feed, seed=SEED + i, **recipe(net, i)) for i in range(members)]
@@ -95,6 +96,7 @@ def train(net: str, members: int, device: str, small: bool, runs: int, **how: bo
             "beside": max(m.info.beside for m in joined),
             "busiest": unit,
             "busy": busy,
+            "units": {u: (after[name] - before[name]) / (runs * members) for u, name in UNITS.items()},
             "values": [m.network.values() for m in joined],
         }
 
@@ -144,12 +146,12 @@ def measure(net: str, members: int, device: str, small: bool = False, check: boo
     return point | {"apart_cycles": other["cycles_per_run"], "run_bytes": other["run_bytes"], "identical": in_turn and identical}
 
 
-def both(net: str, members: int, device: str, small: bool = False) -> dict[str, Any]:
-    """In both queues. Its cycles a run are those of the whole, to the end, where one queue is empty."""
+def both(net: str, members: int, device: str, small: bool = False, policy: str = "priority") -> dict[str, Any]:
+    """In both queues, by a policy of the device. Its cycles a run are those of the whole, to the end, where one queue is empty."""
     runs = 2 if members > 4 or NETS[net].slow else 4
     if net.startswith("digits"):
         runs = 8 if members <= 8 else 4
-    of = train(net, members, device, small, runs, both=True)
+    of = train(net, members, device, small, runs, policy, both=True)
     values = of.pop("values")
     identical = all(same(v, alone(net, small, i, runs)) for i, v in enumerate(values))
     cycles = of["whole_cycles"] / (runs * members) if of["whole_cycles"] else None
@@ -196,13 +198,14 @@ def main() -> int:
     p.add_argument("--small", action="store_true")
     p.add_argument("--beside", action="store_true")
     p.add_argument("--both", action="store_true")
+    p.add_argument("--policy", default="priority", help="of the device, with --both")
     p.add_argument("--json", default="-")
     o = p.parse_args()
     try:
         if o.beside:
             point = beside(o.net, o.members, o.device, o.small)
         elif o.both:
-            point = both(o.net, o.members, o.device, o.small)
+            point = both(o.net, o.members, o.device, o.small, o.policy)
         else:
             point = measure(o.net, o.members, o.device, o.small)
         print(json.dumps(point))
