@@ -199,6 +199,8 @@ def memory(s: Json) -> Iterable[DataFile]:
     yield DataFile("memory", 2, f"net keep seeds steps {figures} {intervals}", s["rows"])
     cycles = "step_cycles:.0f median_cycles:.0f p99_cycles:.0f most_cycles alone_median_cycles:.0f alone_p99_cycles:.0f alone_most_cycles"
     yield DataFile("memory-beside", 2, f"net keep requests pages_bytes {cycles}", s["beside"])
+    parts = "nonzero:.3f left:.3f same:.3f over_predicted:.3f uniform:.3f over_allowed:.3f"
+    yield DataFile("memory-gradients", 6, f"net keep seed step tensor weight made bound {parts}", s["gradients"])
 
 
 def targets(s: Json) -> DataFile:
