@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the bound of a value that is kept compressed follows: the gradients of weights that are made
- * of it, or of what is made of it again. Their other operand's squares are summed for the host,
- * which sets the bound by these sums and the momentum. If gradients make anything else of the
- * value, it has no bound.
+ * of it, or of what is made of it again. The host sets the bound by sums that kernels make in runs
+ * that look: of the squares of their other operand, of the momentum's magnitudes, and of the value's
+ * own numbers. If gradients make anything else of the value, it has no bound.
  */
 #include <string.h>
 

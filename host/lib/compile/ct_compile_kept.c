@@ -10,8 +10,8 @@
  * use for gradients unpacks it. So its place is free in between, and what was unpacked lives only
  * as long as the gradients read it. The index lies with what lasts, so that the host may ask it
  * behind a run how long the groups were, and so that many small things do not cut the arena in
- * pieces. Where the value makes a weight's gradient, the other operand's squares are summed for the
- * host, which sets the bound by them.
+ * pieces. Where the value makes a weight's gradient, kernels sum for the host what it sets the bound
+ * by.
  *
  * Both are told from the last way of keeping by the value's format. A value for which neither can
  * be done is kept in HBFP8.
