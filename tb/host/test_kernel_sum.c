@@ -366,9 +366,9 @@ static void test_long(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sums),   cmocka_unit_test(test_looks), cmocka_unit_test(test_columns),
-      cmocka_unit_test(test_spread), cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_long),
+      cmocka_unit_test(test_sums),     cmocka_unit_test(test_looks),
+      cmocka_unit_test(test_columns),  cmocka_unit_test(test_spread),
+      cmocka_unit_test(test_refusals), cmocka_unit_test(test_long),
   };
   return cmocka_run_group_tests_name("kernel_sum", tests, NULL, NULL);
 }

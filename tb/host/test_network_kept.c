@@ -1165,7 +1165,8 @@ static void looked_at(const struct ct_network_options *how, const char *device, 
   ct_close(dev);
 }
 
-/* What the device has counted gives the bounds that the host would find, with many pages and few. */
+/* What the device has counted gives the bounds that the host would find, with many pages and few.
+ */
 static void test_the_device_counts(void **state) {
   (void)state;
   static const struct ct_network_options how[] = {
@@ -1200,7 +1201,8 @@ static void test_groups_are_not_read(void **state) {
     const uint64_t first = ct_first_page(net->shared);
     for (uint32_t page = 0; page < net->shared->page_count; ++page)
       assert_int_equal(
-          ct_mem_write(dev, first + (uint64_t)page * CT_PAGE_BYTES, garbage, sizeof garbage), CT_OK);
+          ct_mem_write(dev, first + (uint64_t)page * CT_PAGE_BYTES, garbage, sizeof garbage),
+          CT_OK);
     assert_int_equal(ct_network_kept(net, 0, &kept), host ? CT_ERR_DEVICE : CT_OK);
     ct_network_free(net);
     ct_close(dev);

@@ -20,6 +20,7 @@ from coltrain.experiments.memory_bounds import E, K_OF_ONE, Look, bound_of, of_n
 from coltrain.experiments.memory_gradients import Predicted, as_kept, as_read, error_of, gradient_rows, within
 from coltrain.experiments.memory_graphs import Setup, compiled, feed_of, graph_of, readers_of, samples
 from coltrain.experiments.memory_groups import Rounded, two_bits
+from coltrain.experiments.memory_looks import looks
 from coltrain.experiments.memory_run import measure
 from coltrain.experiments.memory_targets import interval, targets_of
 from coltrain.experiments.memory_ways import NETS, WAYS
@@ -365,6 +366,12 @@ def test_predictions_of_what_is_normalised() -> None:
         assert [p.weight for p in layers] == ["block2.1.conv1.weight", "block2.1.shortcut.weight"]
         twice, _ = found.of("block1.1.norm2", 131)
         assert [b.deviation / a.deviation for a, b in zip(layers, twice, strict=True)] == pytest.approx([2, 2])
+
+
+def test_what_a_look_costs() -> None:
+    found = looks(Setup("lenet5", "s=0.1", 1, 1, 1, "random-28x28x1", "sim:"))
+    assert 0 < found["step_cycles"] < found["look_cycles"] < 2 * found["step_cycles"]
+    assert 0 < looks(Setup("lenet5", "s=0.1", 1, 1, 1, "random-28x28x1", "emu:"))["host_ms"] < 100
 
 
 def test_the_command(tmp_path: Path) -> None:

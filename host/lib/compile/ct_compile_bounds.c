@@ -2,8 +2,8 @@
 /*
  * What the bound of a value that is kept compressed follows: the gradients of weights that are made
  * of it, or of what is made of it again. The host sets the bound by sums that kernels make in runs
- * that look: of the squares of their other operand, of the momentum's magnitudes, and of the value's
- * own numbers. If gradients make anything else of the value, it has no bound.
+ * that look: of the squares of their other operand, of the momentum's magnitudes, and of the
+ * value's own numbers. If gradients make anything else of the value, it has no bound.
  */
 #include <string.h>
 
@@ -30,8 +30,7 @@ static struct ct_mat row_for_host(struct ct_compiler *c, uint32_t cols, int *val
   *value = ct_value_new(c, 1, cols);
   if (c->error) return (struct ct_mat){.rows = 0};
   ct_value_for_host(c, *value);
-  return (struct ct_mat){
-      .rows = 1, .cols = cols, .keep[CT_KEEP_F32] = {.at = (uint32_t)*value}};
+  return (struct ct_mat){.rows = 1, .cols = cols, .keep[CT_KEEP_F32] = {.at = (uint32_t)*value}};
 }
 
 /* A value is summed as `how` says, in runs that look. */
@@ -176,8 +175,8 @@ static void add_magnitudes(struct ct_compiler *c, struct ct_kept_sum *sum) {
   sum->magnitudes = made;
 }
 
-/* What can be counted: groups, in front of all who read them, or what a step unpacks, behind the one
- * that reads it. That lies in memory where a map is no whole index units: nothing joins there.
+/* What can be counted: groups, in front of all who read them, or what a step unpacks, behind the
+ * one that reads it. That lies in memory where a map is no whole index units: nothing joins there.
  * CT_NO_VALUE: nothing. */
 static int counted(struct ct_compiler *c, int value, int index, int *order) {
   if (ct_reads_groups(c->value[value].rows)) {

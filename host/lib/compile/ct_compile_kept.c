@@ -10,8 +10,8 @@
  * use for gradients unpacks it. So its place is free in between, and what was unpacked lives only
  * as long as the gradients read it. The index lies with what lasts, so that the host may ask it
  * behind a run how long the groups were, and so that many small things do not cut the arena in
- * pieces. Where the value makes a weight's gradient, kernels sum for the host what it sets the bound
- * by.
+ * pieces. Where the value makes a weight's gradient, kernels sum for the host what it sets the
+ * bound by.
  *
  * Both are told from the last way of keeping by the value's format. A value for which neither can
  * be done is kept in HBFP8.
@@ -416,7 +416,8 @@ static void choose_freeing(struct ct_compiler *c, int index) {
   struct ct_net_step *last = NULL;
   for (size_t i = 0; i < c->steps; ++i) {
     struct ct_net_step *s = &c->step[i];
-    if (!s->looks && frees_of(c, s, index) && is_needed(c, s) && (!last || s->order >= last->order)) last = s;
+    if (!s->looks && frees_of(c, s, index) && is_needed(c, s) && (!last || s->order >= last->order))
+      last = s;
   }
   if (last) *frees_of(c, last, index) = true;
 }

@@ -6,7 +6,7 @@ are those of such a step, and not of the first one, which loses nothing. That de
 
 Groups of 2 bits are no way of the device's: the host rounds what is kept in front of a step (memory_groups.py), so there is no last step of it.
 With --beside it is another point: requests while such steps are made (memory_beside.py). With --gradients: what bounds make of gradients, at several
-steps (memory_gradients.py).
+steps (memory_gradients.py). With --looks: what a look costs (memory_looks.py).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from coltrain.experiments.memory_bounds import EVERY, Look
 from coltrain.experiments.memory_gradients import MOMENTUM, Steps, gradient_rows, rms
 from coltrain.experiments.memory_graphs import F32, Setup, centred, compiled, feed_of, graph_of, samples, set_bounds, weights_from
 from coltrain.experiments.memory_groups import Rounded, two_bits
+from coltrain.experiments.memory_looks import looks
 from coltrain.experiments.memory_ways import NETS, WAYS
 
 TESTED = 100
@@ -185,6 +186,7 @@ def main() -> int:
     p.add_argument("--device", default="emu:")
     p.add_argument("--beside", action="store_true")
     p.add_argument("--gradients", action="store_true")
+    p.add_argument("--looks", action="store_true")
     p.add_argument("--requests", type=int, default=REQUESTS)
     p.add_argument("--json", default="-")
     o = p.parse_args()
@@ -192,6 +194,8 @@ def main() -> int:
         setup = Setup(o.net, o.keep, o.seed, o.batch, o.images, o.data, o.device)
         if o.gradients:
             print(json.dumps({"gradients": gradient_rows(setup)}))
+        elif o.looks:
+            print(json.dumps(looks(setup)))
         else:
             print(json.dumps(beside_steps(setup, o.requests) if o.beside else measure(setup)))
     except (Failure, coltrain.Error) as failure:
