@@ -157,7 +157,7 @@ struct ct_kept {
   bool beside; /* they stand beside others, whose numbers are counted */
   struct ct_seat index; /* its index units */
   struct ct_kept_sum sum[CT_KEPT_SUMS];
-  unsigned sums; /* 0: nothing is known that its bound could follow */
+  unsigned sums;                /* 0: nothing is known that its bound could follow */
   struct ct_mat zeros, largest; /* of its numbers, column by column: how many are 0, the largest
                                    magnitude, FP32; cols 0: the device does not say */
 };
