@@ -122,6 +122,61 @@ static void test_sums(void **state) {
   free(v);
 }
 
+/* ---- What a look at numbers asks ---- */
+
+/* As they are kept: some become zeros of either sign. */
+static struct ct_mat with_zeros(struct kbed *b, uint32_t rows, uint32_t cols, uint32_t *x) {
+  static const uint32_t zero[] = {0, CT_FP_SIGN};
+  const struct ct_mat m = kb_mat(b, rows, cols, some_keep(&b->rng), false);
+  for (uint32_t i = 0; i < rows * cols; ++i)
+    x[i] = ct_rng_percent(&b->rng, 40) ? zero[ct_rng_below(&b->rng, 2)]
+                                       : kb_bits(some_number(&b->rng));
+  kb_put(b, &m, x);
+  return m;
+}
+
+static void want_counts(const struct ct_sum_rows *k, struct values *v) {
+  for (uint32_t c = 0; c < k->x.cols; ++c) {
+    uint32_t zeros = 0, largest = 0;
+    for (uint32_t r = 0; r < k->x.rows; ++r) {
+      const uint32_t x = v->x[r * k->x.cols + c] & ~CT_FP_SIGN;
+      zeros += x == 0;
+      if (x > largest) largest = x;
+    }
+    v->want[c] = kb_bits((float)zeros);
+    v->too[c] = largest;
+  }
+}
+
+static void check_look(struct kbed *b, struct values *v, bool zeros) {
+  struct ct_sum_rows k = {.magnitudes = !zeros, .zeros = zeros, .scale = 1};
+  const uint32_t rows = 1 + ct_rng_below(&b->rng, 300), cols = 1 + ct_rng_below(&b->rng, 70);
+  kb_clear(b);
+  k.x = with_zeros(b, rows, cols, v->x);
+  k.y = kb_mat(b, 1, cols, KB_F32, true);
+  if (zeros) k.too = kb_mat(b, 1, cols, KB_F32, true);
+  if (zeros) want_counts(&k, v);
+  for (uint32_t i = 0; i < rows * cols && !zeros; ++i)
+    v->x[i] &= ~CT_FP_SIGN;
+  for (uint32_t c = 0; c < cols && !zeros; ++c)
+    v->want[c] = sum_of(&k, v, 0, rows, c);
+  run_sum(b, &k, 1000 + ct_rng_below(&b->rng, 8000));
+  kb_check(b, &k.y, v->want, zeros ? "how many are 0" : "sums of magnitudes");
+  if (zeros) kb_check(b, &k.too, v->too, "largest magnitudes");
+}
+
+static void test_looks(void **state) {
+  (void)state;
+  struct kbed b;
+  struct values *v = calloc(1, sizeof *v);
+  assert_non_null(v);
+  kb_open(&b, "emu:", 6);
+  for (unsigned i = 0; i < 120; ++i)
+    check_look(&b, v, i % 2);
+  kb_close(&b);
+  free(v);
+}
+
 /* ---- Sums of columns ---- */
 
 static uint32_t sum_of_row(const struct ct_sum_cols *k, const struct values *v, uint32_t row) {
@@ -255,6 +310,15 @@ static void test_refusals(void **state) {
   k.too = k.y;
   assert_int_equal(ct_kernel_sum_rows(&k, &room, &codes, &why), CT_ERR_ARG);
   assert_non_null(strstr(text, "two of them are of all rows"));
+  k.too.rows = 0;
+  k.magnitudes = true;
+  assert_int_equal(ct_kernel_sum_rows(&k, &room, &codes, &why), CT_ERR_ARG);
+  assert_non_null(strstr(text, "counted or summed alone"));
+  k.times.rows = 0;
+  k.magnitudes = false;
+  k.zeros = true; /* without a place for the largest */
+  assert_int_equal(ct_kernel_sum_rows(&k, &room, &codes, &why), CT_ERR_ARG);
+  assert_non_null(strstr(text, "counted or summed alone"));
   struct ct_spread_rows s = {.dx = k.x, .dy = k.y, .segment = 0, .scale = 1};
   assert_int_equal(ct_kernel_spread_rows(&s, &room, &codes, &why), CT_ERR_ARG);
   assert_non_null(strstr(text, "98 rows in segments of 0"));
@@ -302,9 +366,9 @@ static void test_long(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sums),   cmocka_unit_test(test_columns),
-      cmocka_unit_test(test_spread), cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_long),
+      cmocka_unit_test(test_sums),     cmocka_unit_test(test_looks),
+      cmocka_unit_test(test_columns),  cmocka_unit_test(test_spread),
+      cmocka_unit_test(test_refusals), cmocka_unit_test(test_long),
   };
   return cmocka_run_group_tests_name("kernel_sum", tests, NULL, NULL);
 }

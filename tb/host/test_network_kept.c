@@ -11,6 +11,7 @@
 #include "ct_act.h"
 #include "ct_graph_impl.h"
 #include "ct_network.h"
+#include "ct_network_kept.h"
 #include "kept_bed.h"
 #include "network_bed.h"
 
@@ -1012,7 +1013,7 @@ static void steps_with(double error, bool submit, uint8_t *bound, uint64_t *byte
   ct_graph_free(b.g);
 }
 
-enum { MOST_KEPT = 64 };
+enum { MOST_KEPT = 64, LOOKS = 8 };
 
 static void test_bounds(void **state) {
   (void)state;
@@ -1132,6 +1133,79 @@ static void test_numbers_of_any_size(void **state) {
       ct_close(dev);
     }
     assert_true(digest[0] == digest[1]);
+  }
+}
+
+/* The host reads everything itself. */
+static void count_on_host(ct_network *net) {
+  for (size_t k = 0; k < net->compiled.kepts; ++k) {
+    net->compiled.kept[k].zeros.cols = 0;
+    for (unsigned j = 0; j < net->compiled.kept[k].sums; ++j)
+      net->compiled.kept[k].sum[j].magnitudes.cols = 0;
+  }
+}
+
+static void looked_at(const struct ct_network_options *how, const char *device, unsigned looks,
+                      bool host, uint8_t bound[][MOST_KEPT]) {
+  ct_device *dev;
+  assert_int_equal(ct_open(device, &dev), CT_OK);
+  ct_network *net = kept_network(dev, how);
+  kept_ready(net);
+  for (size_t k = 0; k < net->compiled.kepts; ++k)
+    assert_int_equal(net->compiled.kept[k].zeros.cols > 0, net->compiled.kept[k].sums > 0);
+  if (host) count_on_host(net);
+  for (unsigned s = 0; s < looks; ++s) {
+    struct ct_network_kept kept;
+    kept_fill_times(net, s < LOOKS / 2 ? 1 : 30); /* some look finds the pages full */
+    assert_int_equal(ct_network_run(net, CT_TRAINING, s), CT_OK);
+    assert_int_equal(ct_network_kept(net, 0, &kept), CT_OK);
+    memcpy(bound[s], net->bound, net->compiled.kepts);
+  }
+  ct_network_free(net);
+  ct_close(dev);
+}
+
+/* What the device has counted gives the bounds that the host would find, with many pages and few.
+ */
+static void test_the_device_counts(void **state) {
+  (void)state;
+  static const struct ct_network_options how[] = {
+      {.error = 0.1}, {.error = 0.01}, {.error = 0.1, .bits = 2, .masks = CT_MASKS_OFF}};
+  for (size_t i = 0; i < sizeof how / sizeof *how; ++i) {
+    uint8_t bound[2][LOOKS][MOST_KEPT] = {{{0}}};
+    for (unsigned host = 0; host < 2; ++host)
+      looked_at(&how[i], "emu:", LOOKS, host, bound[host]);
+    assert_memory_equal(bound[0], bound[1], sizeof bound[0]);
+    assert_memory_not_equal(bound[0][0], bound[0][LOOKS - 1], MOST_KEPT);
+    if (i) continue;
+    looked_at(&how[i], "emu:core=16x8", LOOKS, false, bound[1]);
+    assert_memory_equal(bound[0], bound[1], sizeof bound[0]);
+    looked_at(&how[i], "sim:", 2, false, bound[1]);
+    assert_memory_equal(bound[0], bound[1], 2 * sizeof bound[0][0]);
+  }
+}
+
+/* So nobody asks for groups as long as there is room: these are no longer what they were. */
+static void test_groups_are_not_read(void **state) {
+  (void)state;
+  static const uint8_t garbage[CT_PAGE_BYTES] = {1};
+  for (unsigned host = 0; host < 2; ++host) {
+    struct ct_network_kept kept;
+    ct_device *dev;
+    assert_int_equal(ct_open("emu:", &dev), CT_OK);
+    const struct ct_network_options options = {.error = 0.1, .bits = 12};
+    ct_network *net = kept_network(dev, &options);
+    kept_ready(net);
+    if (host) count_on_host(net);
+    assert_int_equal(run_or_submit(dev, net, 0, true), CT_OK);
+    const uint64_t first = ct_first_page(net->shared);
+    for (uint32_t page = 0; page < net->shared->page_count; ++page)
+      assert_int_equal(
+          ct_mem_write(dev, first + (uint64_t)page * CT_PAGE_BYTES, garbage, sizeof garbage),
+          CT_OK);
+    assert_int_equal(ct_network_kept(net, 0, &kept), host ? CT_ERR_DEVICE : CT_OK);
+    ct_network_free(net);
+    ct_close(dev);
   }
 }
 
@@ -1417,6 +1491,8 @@ int main(void) {
                                      cmocka_unit_test(test_full_later),
                                      cmocka_unit_test(test_bad_step),
                                      cmocka_unit_test(test_look_fails),
+                                     cmocka_unit_test(test_the_device_counts),
+                                     cmocka_unit_test(test_groups_are_not_read),
                                      cmocka_unit_test(test_lost_pages),
                                      cmocka_unit_test(test_refused)};
   ct_tb_seed();

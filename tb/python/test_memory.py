@@ -14,13 +14,15 @@ import numpy as np
 import pytest
 from coltrain.experiments import datafiles
 from coltrain.experiments.common import parser_of
-from coltrain.experiments.memory import Memory, besides
+from coltrain.experiments.memory import FOLLOWED, Memory, besides
 from coltrain.experiments.memory_beside import beside
 from coltrain.experiments.memory_bounds import E, K_OF_ONE, Look, bound_of, of_norm
+from coltrain.experiments.memory_gradients import Predicted, as_kept, as_read, error_of, gradient_rows, within
 from coltrain.experiments.memory_graphs import Setup, compiled, feed_of, graph_of, readers_of, samples
 from coltrain.experiments.memory_groups import Rounded, two_bits
 from coltrain.experiments.memory_inputs import bits_of, inputs_row, inputs_targets
 from coltrain.experiments.memory_narrow import narrows
+from coltrain.experiments.memory_looks import looks
 from coltrain.experiments.memory_run import measure
 from coltrain.experiments.memory_targets import interval, targets_of
 from coltrain.experiments.memory_ways import NETS, WAYS
@@ -213,6 +215,11 @@ def waited(net: str, keep: str) -> dict[str, Any]:
     return {"net": net, "keep": keep, "requests": 400, "step_cycles": 1.1e6 if keep == "s=0.1" else 1e6, "pages_bytes": 0} | figures | {f"alone_{k}": x for k, x in figures.items()}
 
 
+def deviated(tensor: str, over: float | None) -> dict[str, Any]:
+    names = {"step": 2, "tensor": tensor, "weight": f"{tensor}.weight", "made": "product", "bound": 130}
+    return names | {"nonzero": 0.5, "left": 0.4, "same": 0.1, "over_predicted": over, "uniform": 1.0, "over_allowed": 0.7}
+
+
 def test_summary(tmp_path: Path) -> None:
     e = Memory(parser_of(Memory).parse(["--out", str(tmp_path)]))
     e.options.seeds = 1
@@ -226,6 +233,8 @@ def test_summary(tmp_path: Path) -> None:
     for net, keep, bandwidth in narrows():
         cycles = 1000000 + 100000 * bandwidth if keep == "s=0.1" else 1500000
         e.store.save(e.narrow(net, keep, bandwidth), made(keep, 2.0, 100.0) | {"cycles": cycles})
+    for net in NETS:
+        e.store.save(e.gradients(net, "s=0.1", 1), {"gradients": [deviated("conv1", 0.9), deviated("conv2", None), deviated("fc1", 1.5)]})
     s = e.summary()
     assert len(s["rows"]) == len(NETS) * len(WAYS)
     assert all({"net", "keep", "bits_per_value", "ratio_fp32", "peak_bytes", "accuracy"} <= r.keys() for r in json.loads(json.dumps(s))["rows"])
@@ -241,8 +250,11 @@ def test_summary(tmp_path: Path) -> None:
     assert "16.00" in "\n".join(e.lines(s)) and "ResNet-8" in page and e.wrong(s) == 0
     assert all(page.count(f">{keep}</text>") == 2 * len(NETS) for keep in WAYS)  # below its bars, wide and narrow
     assert page.count("<td>640</td>") == 2 * len(besides())  # beside, and with nothing beside
-    (file, asked, narrow, inputs, _) = datafiles.files_of(s)
+    (file, asked, narrow, inputs, gradients, _) = datafiles.files_of(s)
     assert len(narrow.cells("abc")) == len(narrows()) and not inputs.rows
+    assert f"gradients of {next(iter(NETS))}, s=0.1: deviation over what is predicted 1.20 (0.90 to 1.50), of 2" in list(e.lines(s))
+    assert [c[7:] for c in gradients.cells("abc")][:2] == [["130", "0.500", "0.400", "0.100", x, "1.000", "0.700", "abc"] for x in ("0.900", "")]
+    assert len(gradients.cells("abc")) == 3 * len(NETS) and len(gradients.names()) == 14
     assert len(file.cells("abc")) == len(s["rows"]) and len(file.cells("abc")[0]) == len(file.names()) + 1
     assert len(asked.cells("abc")) == len(besides())
     columns, rows = e.table(s)
@@ -343,6 +355,56 @@ def test_deviations() -> None:
             assert figures["deviation_others"] > 1
 
 
+def test_numbers_as_the_device_has_them() -> None:
+    """As HBFP8 of docs/numerics.md, and with a bound as of docs/compression.md."""
+    x = np.zeros((2, 18), np.float32)
+    x[0, :4], x[1, 17] = (1.0, 127.4 / 64, 0.5 / 64, 1.5 / 64), 0.3
+    kept = as_kept(x)
+    assert kept[0, :4].tolist() == [1, 127 / 64, 0, 2 / 64] and kept[1, 17] == 77 / 256  # a tie goes to even; 127 clips; blocks have exponents of their own
+    read = as_read(np.array([[1.0], [3 / 256]]))
+    assert read.ravel().tolist() == [1, 1 / 64]
+    assert error_of(134) == 1 and within(np.array([[0.5, 1.0, 1.5, 3.0]]), 134).tolist() == [[0, 0, 2, 4]]
+
+
+def test_predicted_gradients() -> None:
+    """Where errors are uniform and independent, predictions are what is measured; a bound of twice the size makes twice of both."""
+    rows = gradient_rows(Setup("lenet5", "s=0.1", 1, 16, 320, "random-28x28x1", "emu:"))
+    assert [r["step"] for r in rows] == [4] * 4 + [10] * 4 + [20] * 4
+    assert [(r["tensor"], r["weight"], r["made"]) for r in rows[:4]] == [(t, w, "product") for t, w in (("fc2", "logits.weight"), ("fc1", "fc2.weight"), ("pool2", "fc1.weight"), ("pool1", "conv2.weight"))]
+    for r in rows:
+        assert 0.8 < r["over_predicted"] < 1.25 and 0.85 < r["uniform"] < 1.15, r
+        assert 0 < r["left"] <= r["nonzero"] < 1 and r["same"] < 0.5 and r["over_allowed"] > 0.2, r
+
+
+def test_predictions_of_what_is_normalised() -> None:
+    setup = Setup("resnet8", "s=0.1", 1, 4, 4, "random-32x32x3", "emu:")
+    data = coltrain.load_dataset(setup.data, 1)
+    with coltrain.open("emu:") as device:
+        found = Predicted(device, setup, ["block1.1.conv1", "block1.1.norm2"])
+        found.network.draw(1)
+        state = found.network.values()
+        found.look(state, feed_of(graph_of(setup), *next(samples(setup, data))))
+        (scale, again), numbers = found.of("block1.1.conv1", 130)
+        assert (scale.weight, scale.made, again.weight, again.made) == ("block1.1.norm1.scale", "scale", "block1.1.conv2.weight", "again")
+        assert numbers["nonzero"] == pytest.approx(1, abs=0.01)
+        seen, names = found.seen, found.gradient
+        variance = seen["block1.1.norm1:4"] + 1e-5
+        sums = {out: (seen[names[out]].reshape(-1, 16).astype(float) ** 2).sum(axis=0) for out in ("block1.1.norm1", "block1.1.conv2")}
+        assert scale.deviation == pytest.approx(2.0**-4 * np.sqrt((sums["block1.1.norm1"] / variance).mean() / 3), rel=1e-5)
+        assert again.deviation == pytest.approx(2.0**-4 * np.sqrt(sums["block1.1.conv2"].mean() * (1 / variance).mean() / 3), rel=1e-5)  # scales are 1 at first
+        assert scale.uniform == pytest.approx(1, abs=0.1) and again.uniform == pytest.approx(0.5**0.5, abs=0.1)  # half of it is 0 behind the ReLU
+        layers, _ = found.of("block1.1.norm2", 130)
+        assert [p.weight for p in layers] == ["block2.1.conv1.weight", "block2.1.shortcut.weight"]
+        twice, _ = found.of("block1.1.norm2", 131)
+        assert [b.deviation / a.deviation for a, b in zip(layers, twice, strict=True)] == pytest.approx([2, 2])
+
+
+def test_what_a_look_costs() -> None:
+    found = looks(Setup("lenet5", "s=0.1", 1, 1, 1, "random-28x28x1", "sim:"))
+    assert 0 < found["step_cycles"] < found["look_cycles"] < 2 * found["step_cycles"]
+    assert 0 < looks(Setup("lenet5", "s=0.1", 1, 1, 1, "random-28x28x1", "emu:"))["host_ms"] < 100
+
+
 def test_the_command(tmp_path: Path) -> None:
     out = tmp_path / "memory"
     run = [COMMAND, "experiment", "memory", "--images", "16", "--out", str(out), "--only", "vgg-hbfp8*", "--json", str(tmp_path / "s.json")]
@@ -352,3 +414,8 @@ def test_the_command(tmp_path: Path) -> None:
     assert [(r["net"], r["keep"]) for r in rows] == [("vgg", "hbfp8"), ("vgg", "hbfp8-mask")]
     again = subprocess.run(run, capture_output=True, text=True, check=False)
     assert again.returncode == 0 and "vgg-hbfp8-1" not in again.stderr
+    run[run.index("vgg-hbfp8*")] = "gradients-lenet5-s=0.1-1"
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "s.json").read_text())["gradients"]
+    assert {r["net"] for r in found} == {"lenet5"} and {r["keep"] for r in found} <= set(FOLLOWED) and found[0]["step"] == 1

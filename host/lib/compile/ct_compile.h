@@ -144,7 +144,9 @@ struct ct_kept_sum {
   int variance;         /* the state that has the variance of its columns; 0: a plain product */
   double epsilon;       /* that variance or divisor has added */
   int momentum;         /* the state that has its momentum, or its mean */
-  struct ct_mat delta;  /* sums of squares of the other operand, column by column: FP32 */
+  /* Sums, column by column: FP32. */
+  struct ct_mat delta;      /* of squares of the other operand */
+  struct ct_mat magnitudes; /* of the momentum, behind its update */
 };
 struct ct_kept {
   const char *tensor; /* of the graph; the node that makes it, if it has none */
@@ -155,7 +157,9 @@ struct ct_kept {
   bool beside; /* they stand beside others, whose numbers are counted */
   struct ct_seat index; /* its index units */
   struct ct_kept_sum sum[CT_KEPT_SUMS];
-  unsigned sums; /* 0: nothing is known that its bound could follow */
+  unsigned sums;                /* 0: nothing is known that its bound could follow */
+  struct ct_mat zeros, largest; /* of its numbers, column by column: how many are 0, the largest
+                                   magnitude, FP32; cols 0: the device does not say */
 };
 
 /* A stage for more rows than its programs take runs them several times in a row, each time for the

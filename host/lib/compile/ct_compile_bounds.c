@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the bound of a value that is kept compressed follows: the gradients of weights that are made
- * of it, or of what is made of it again. Their other operand's squares are summed for the host,
- * which sets the bound by these sums and the momentum. If gradients make anything else of the
- * value, it has no bound.
+ * of it, or of what is made of it again. The host sets the bound by sums that kernels make in runs
+ * that look: of the squares of their other operand, of the momentum's magnitudes, and of the
+ * value's own numbers. If gradients make anything else of the value, it has no bound.
  */
 #include <string.h>
 
@@ -25,22 +25,33 @@ static int momentum_of(const struct ct_compiler *c, int gradient) {
   return 0;
 }
 
+/* A row for the host, which is the value's number until places are known. */
+static struct ct_mat row_for_host(struct ct_compiler *c, uint32_t cols, int *value) {
+  *value = ct_value_new(c, 1, cols);
+  if (c->error) return (struct ct_mat){.rows = 0};
+  ct_value_for_host(c, *value);
+  return (struct ct_mat){.rows = 1, .cols = cols, .keep[CT_KEEP_F32] = {.at = (uint32_t)*value}};
+}
+
+/* A value is summed as `how` says, in runs that look. */
+static struct ct_net_step *add_look(struct ct_compiler *c, const struct ct_gnode *n, int order,
+                                    int value, struct ct_sum_rows how) {
+  struct ct_net_step *s = ct_step_between(c, CT_STEP_SUM_ROWS, n, order);
+  s->again = s->looks = true;
+  s->x = value;
+  s->sum = how;
+  return s;
+}
+
 /* The squares of delta, which is there behind step `at`, are summed for the host. */
 static void add_sum(struct ct_compiler *c, struct ct_kept *k, size_t at, int delta,
                     struct ct_kept_sum of) {
-  const int sum = ct_value_new(c, 1, c->value[delta].cols);
+  int sum;
+  of.delta = row_for_host(c, c->value[delta].cols, &sum);
   if (c->error) return;
-  ct_value_for_host(c, sum);
-  struct ct_net_step *s =
-      ct_step_between(c, CT_STEP_SUM_ROWS, c->step[at].node, c->step[at].order + 1);
-  s->again = s->looks = true;
-  s->x = delta;
-  s->sum = (struct ct_sum_rows){.squares = true, .scale = 1};
+  struct ct_net_step *s = add_look(c, c->step[at].node, c->step[at].order + 1, delta,
+                                   (struct ct_sum_rows){.squares = true, .scale = 1});
   s->y = ct_step_makes(c, s, sum);
-  of.delta =
-      (struct ct_mat){.rows = 1,
-                      .cols = c->value[delta].cols,
-                      .keep[CT_KEEP_F32] = {.at = (uint32_t)sum}}; /* until places are known */
   k->sum[k->sums++] = of;
 }
 
@@ -122,6 +133,89 @@ void ct_bound_sums(struct ct_compiler *c, int value, int copy) {
   const struct ct_gnode *norm = norm_of(c, value);
   if (norm && !c->error) add_norm(c, k, norm);
 }
+
+/* ---- What else the host need not read ------------------------------------------------------ */
+
+/* These steps have even orders. What may join a step has the odd one in front of it: so none comes
+ * between the two. */
+
+/* The step that makes what a state becomes; NULL. */
+static const struct ct_net_step *update_of(const struct ct_compiler *c, int state) {
+  for (size_t i = 0; i < c->values; ++i)
+    if (c->value[i].same == state && c->value[i].step != CT_FROM_START)
+      return &c->step[c->value[i].step];
+  return NULL;
+}
+
+/* The same momentum is summed once. */
+static const struct ct_mat *magnitudes_of(const struct ct_compiler *c, int momentum) {
+  const struct ct_compiled *o = c->out;
+  for (size_t i = 0; i < o->kepts; ++i)
+    for (unsigned j = 0; j < o->kept[i].sums; ++j)
+      if (o->kept[i].sum[j].momentum == momentum && o->kept[i].sum[j].magnitudes.cols)
+        return &o->kept[i].sum[j].magnitudes;
+  return NULL;
+}
+
+/* Behind its update, whose order is even. */
+static void add_magnitudes(struct ct_compiler *c, struct ct_kept_sum *sum) {
+  const struct ct_mat *there = magnitudes_of(c, sum->momentum);
+  const int value = c->value_of[sum->momentum];
+  const struct ct_net_step *by = value == CT_NO_VALUE ? NULL : update_of(c, value);
+  if (there) sum->magnitudes = *there;
+  if (there || !by || !c->value[value].need[CT_KEEP_F32]) return;
+  const struct ct_gnode *n = by->node;
+  const int order = by->order;
+  int row;
+  const struct ct_mat made = row_for_host(c, c->value[value].cols, &row);
+  if (c->error) return;
+  struct ct_net_step *s =
+      add_look(c, n, order, value, (struct ct_sum_rows){.magnitudes = true, .scale = 1});
+  s->y = ct_step_makes(c, s, row);
+  sum->magnitudes = made;
+}
+
+/* What can be counted: groups, in front of all who read them, or what a step unpacks, behind the
+ * one that reads it. That lies in memory where a map is no whole index units: nothing joins there.
+ * CT_NO_VALUE: nothing. */
+static int counted(struct ct_compiler *c, int value, int index, int *order) {
+  if (ct_reads_groups(c->value[value].rows)) {
+    const bool can = *order != CT_FROM_START && ct_can_sum_groups(c, value);
+    return can ? ct_value_of_groups(c, value, index) : CT_NO_VALUE;
+  }
+  for (size_t i = 0; i < c->steps; ++i) {
+    if (c->step[i].kind != CT_STEP_UNPACK || c->step[i].x != index) continue;
+    *order = ct_even(c->step[i].order + 2);
+    return c->step[i].y;
+  }
+  return CT_NO_VALUE;
+}
+
+static void add_counts(struct ct_compiler *c, int value, int index, int order) {
+  struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
+  const struct ct_gnode *n = c->step[c->value[value].step].node;
+  int zeros, largest;
+  const int what = counted(c, value, index, &order);
+  if (c->error || what == CT_NO_VALUE) return;
+  const struct ct_mat rows[2] = {row_for_host(c, k->cols, &zeros),
+                                 row_for_host(c, k->cols, &largest)};
+  if (c->error) return;
+  struct ct_net_step *s =
+      add_look(c, n, order, what, (struct ct_sum_rows){.zeros = true, .scale = 1});
+  s->y = ct_step_makes(c, s, zeros);
+  s->dx = ct_step_makes(c, s, largest);
+  k->zeros = rows[0];
+  k->largest = rows[1];
+}
+
+void ct_bound_counts(struct ct_compiler *c, int value, int index, int order) {
+  struct ct_kept *k = &c->out->kept[c->out->kepts - 1];
+  for (unsigned j = 0; j < k->sums && !c->error; ++j)
+    add_magnitudes(c, &k->sum[j]);
+  if (k->sums && !c->error) add_counts(c, value, index, order);
+}
+
+/* ---- Whether a bound can follow ------------------------------------------------------------ */
 
 static bool is_one_of(const struct ct_gnode *n, const char *const *ops) {
   for (; *ops; ++ops)

@@ -437,6 +437,11 @@ bool ct_value_is_kept(const struct ct_compiler *c, int value, const struct ct_re
 /* Whether what gradients read of it is made again of something that is kept. */
 bool ct_is_made_again(struct ct_compiler *c, int value, const struct ct_readers *r);
 
+/* The even order that is not behind that one. */
+static inline int ct_even(int order) {
+  return order - (order & 1);
+}
+
 /* A step that makes something anew. */
 bool ct_step_makes_again(const struct ct_net_step *s);
 /* A step reads another value from here on; false: it did not read that one. */
@@ -446,6 +451,9 @@ struct ct_net_step *ct_step_between(struct ct_compiler *c, enum ct_step_kind kin
                                     const struct ct_gnode *n, int order);
 /* FP32, with what lasts. */
 void ct_value_for_host(struct ct_compiler *c, int value);
+/* The value as its groups alone, and whether a sum of rows can read them. */
+int ct_value_of_groups(struct ct_compiler *c, int value, int index);
+bool ct_can_sum_groups(const struct ct_compiler *c, int value);
 
 /* ---- Bounds: ct_compile_bounds.c ---- */
 
@@ -457,6 +465,9 @@ bool ct_bound_follows(struct ct_compiler *c, int value);
 void ct_bound_derived(struct ct_compiler *c, int value, size_t again);
 void ct_bound_sums(struct ct_compiler *c, int value, int copy);
 void ct_bound_means(struct ct_compiler *c, int value, struct ct_kept *k);
+/* What the host would have to read else, for the last one kept: sums of momenta; counts of its
+ * numbers, by groups that are read at `order` (CT_FROM_START: none can be), or what is unpacked. */
+void ct_bound_counts(struct ct_compiler *c, int value, int index, int order);
 
 /* ---- Programs ---- */
 

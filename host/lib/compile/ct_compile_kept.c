@@ -10,8 +10,8 @@
  * use for gradients unpacks it. So its place is free in between, and what was unpacked lives only
  * as long as the gradients read it. The index lies with what lasts, so that the host may ask it
  * behind a run how long the groups were, and so that many small things do not cut the arena in
- * pieces. Where the value makes a weight's gradient, the other operand's squares are summed for the
- * host, which sets the bound by them.
+ * pieces. Where the value makes a weight's gradient, kernels sum for the host what it sets the
+ * bound by.
  *
  * Both are told from the last way of keeping by the value's format. A value for which neither can
  * be done is kept in HBFP8.
@@ -343,11 +343,21 @@ static uint32_t words_of(const struct ct_compiler *c, int value, bool all) {
 
 enum { OTHER_WORDS = 1024, SHORT = 8 }; /* carriers, rows, sums; operations */
 
-/* Whether a step reads the value tile by tile, in their order, is short, has room for as much of it
- * as comes at once, twice, and is no update, which is not there in each run: then it may read the
- * groups themselves. */
-static bool reads_groups(const struct ct_compiler *c, const struct ct_net_step *s, int value) {
+/* Whether there is room for as much of a value's groups as comes at once, twice; words: of sixteen
+ * tiles with all that belongs to them. */
+static bool has_room_for_groups(const struct ct_compiler *c, int value, uint32_t words) {
   const struct ct_val *v = &c->value[value];
+  const uint64_t units = ct_groups_at_once(ct_tiles(v->rows) * ct_tiles(v->cols));
+  return ct_reads_groups(v->rows) && 2 * units * words + OTHER_WORDS <= c->options->spm_words;
+}
+
+bool ct_can_sum_groups(const struct ct_compiler *c, int value) {
+  return has_room_for_groups(c, value, words_of(c, value, false));
+}
+
+/* Whether a step reads the value tile by tile, in their order, is short, has room for it, and is no
+ * update, which is not there in each run: then it may read the groups themselves. */
+static bool reads_groups(const struct ct_compiler *c, const struct ct_net_step *s, int value) {
   uint32_t words = 0;
   bool reads = s->kind == CT_STEP_TILES && s->tile.ops <= SHORT && s->runs <= 1;
   for (unsigned i = 0; i < s->tile.ins; ++i) {
@@ -361,9 +371,14 @@ static bool reads_groups(const struct ct_compiler *c, const struct ct_net_step *
     reads = s->x == value && s->t != value && s->w != value && !s->sum.segment;
     words = words_of(c, value, false) + (s->t == CT_NO_VALUE ? 0 : words_of(c, s->t, false));
   }
-  const uint64_t units = ct_groups_at_once(ct_tiles(v->rows) * ct_tiles(v->cols));
-  return reads && ct_reads_groups(v->rows) &&
-         2 * units * words + OTHER_WORDS <= c->options->spm_words;
+  return reads && has_room_for_groups(c, value, words);
+}
+
+/* The value as its groups alone. */
+int ct_value_of_groups(struct ct_compiler *c, int value, int index) {
+  const int copy = copy_of(c, value);
+  if (!c->error) c->value[copy].index = index;
+  return copy;
 }
 
 /* Gradients that can read the groups themselves, or will have no program. */
@@ -372,9 +387,8 @@ static void read_groups(struct ct_compiler *c, int value, int index) {
     struct ct_net_step *s = &c->step[i];
     if (!ct_step_is_back(s) || !ct_step_reads_instead(s, value, value)) continue;
     if (!reads_groups(c, s, value) && is_needed(c, s)) continue;
-    const int copy = copy_of(c, value);
+    const int copy = ct_value_of_groups(c, value, index);
     if (c->error) return;
-    c->value[copy].index = index;
     ct_step_reads_instead(&c->step[i], value, copy);
   }
 }
@@ -388,12 +402,22 @@ static bool *frees_of(struct ct_compiler *c, struct ct_net_step *s, int index) {
   return NULL;
 }
 
-/* The last one that has a program frees. */
+/* In front of the first reader; CT_FROM_START: there is no place behind the step that packs. */
+static int front_of_readers(struct ct_compiler *c, int index, int packed) {
+  int first = CT_FROM_START;
+  for (size_t i = 0; i < c->steps; ++i)
+    if (frees_of(c, &c->step[i], index) && (first == CT_FROM_START || c->step[i].order < first))
+      first = c->step[i].order;
+  return ct_even(first - 1) > packed ? ct_even(first - 1) : CT_FROM_START;
+}
+
+/* The last one that has a program, and is there in each run, frees. */
 static void choose_freeing(struct ct_compiler *c, int index) {
   struct ct_net_step *last = NULL;
   for (size_t i = 0; i < c->steps; ++i) {
     struct ct_net_step *s = &c->step[i];
-    if (frees_of(c, s, index) && is_needed(c, s) && (!last || s->order >= last->order)) last = s;
+    if (!s->looks && frees_of(c, s, index) && is_needed(c, s) && (!last || s->order >= last->order))
+      last = s;
   }
   if (last) *frees_of(c, last, index) = true;
 }
@@ -408,12 +432,10 @@ static void again_from(struct ct_compiler *c, int value, int index, enum ct_keep
     const int order = c->step[i].order;
     int own = CT_NO_VALUE;
     ct_step_reads_instead(&c->step[i], CT_PENDING, value);
-    if (reads_groups(c, &c->step[i], value)) {
-      own = copy_of(c, value);
-      if (!c->error) c->value[own].index = index;
-    } else {
+    if (reads_groups(c, &c->step[i], value))
+      own = ct_value_of_groups(c, value, index);
+    else
       own = unpack(c, value, index, way, order, c->step[i].node);
-    }
     if (c->error) return;
     ct_step_reads_instead(&c->step[i], value, own);
     if (followed) ct_bound_derived(c, value, i);
@@ -468,6 +490,8 @@ static void compress(struct ct_compiler *c, int value, const struct ct_readers *
   c->value[value].packed = (int)(s - c->step);
   const bool alone = is_packed_alone(c, value, r);
   unpack_all(c, value, index, way);
+  const int order = c->error ? 0 : front_of_readers(c, index, r->front + 1);
+  if (!c->error) ct_bound_counts(c, value, index, order);
   if (!c->error) choose_freeing(c, index);
   if (alone) memset(c->value[value].need, 0, sizeof c->value[value].need);
 }
@@ -527,13 +551,20 @@ static bool asks(const struct ct_compiler *c, enum ct_format format) {
   return false;
 }
 
+static void place_row(const struct ct_compiler *c, struct ct_mat *row) {
+  struct ct_seat *at = &row->keep[CT_KEEP_F32];
+  if (row->cols) *at = c->value[at->at].keep[CT_KEEP_F32];
+}
+
 void ct_compile_kept_places(struct ct_compiler *c) {
   for (size_t i = 0; i < c->out->kepts; ++i) {
     struct ct_kept *k = &c->out->kept[i];
     k->index = c->value[k->index.at].keep[CT_KEEP_F32];
+    place_row(c, &k->zeros);
+    place_row(c, &k->largest);
     for (unsigned j = 0; j < k->sums; ++j) {
-      struct ct_seat *at = &k->sum[j].delta.keep[CT_KEEP_F32];
-      *at = c->value[at->at].keep[CT_KEEP_F32];
+      place_row(c, &k->sum[j].delta);
+      place_row(c, &k->sum[j].magnitudes);
     }
   }
 }

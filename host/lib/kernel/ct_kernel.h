@@ -250,13 +250,14 @@ int ct_kernel_pool_back(const struct ct_pool *k, const struct ct_room *room, str
 /* ---- Along rows and columns ---- */
 
 /* y (one row) = scale * the sum of x's rows; with `times`, of x's rows times those of `times`,
- * with `less`, x less that row first; with `squares`, of squares. Sums are made group by group in
- * ascending order, then over the 16 rows by halving: 8, 4, 2, 1. With segments (images of `segment`
- * rows), y has a row for each. Without them x may be groups, and `too`, a row, scale * the sum of
- * the rows of `times`, made in the same pass. */
+ * with `less`, x less that row first; with `squares`, of squares, with `magnitudes` of those. Sums
+ * are made group by group in ascending order, then over the 16 rows by halving: 8, 4, 2, 1. With
+ * segments (images of `segment` rows), y has a row for each. Without them x may be groups, and
+ * `too`, a row, scale * the sum of the rows of `times`, made in the same pass. With `zeros` alone y
+ * says how many of x's numbers are 0, column by column, and `too` the largest magnitudes. */
 struct ct_sum_rows {
   struct ct_mat x, times, less, y, too; /* rows 0: left out */
-  bool squares;
+  bool squares, magnitudes, zeros;
   uint32_t segment; /* 0: all rows together */
   float scale;
 };

@@ -77,8 +77,9 @@ struct block {
 enum { LESS = 1, TIMES = 2 };
 
 static unsigned front_of(const struct sum *s) {
-  const bool times = s->k->squares || s->sources > 1;
-  return (s->k->less.rows ? LESS : 0) | (times ? TIMES : 0);
+  const bool less = s->k->less.rows || s->k->magnitudes || s->k->zeros,
+             times = s->k->squares || s->k->zeros || s->sources > 1;
+  return (less ? LESS : 0) | (times ? TIMES : 0);
 }
 
 static void load_block(struct sum *s, struct block *b) {
@@ -93,11 +94,29 @@ static void load_block(struct sum *s, struct block *b) {
 }
 
 static void less(struct sum *s, struct block *b) {
-  va(s, (struct ct_va){.to = b->t, .a = b->what, .q = s->less_row, .c = CT_VA_ROW0, .neg_c = true});
+  struct ct_va c = {.to = b->t, .a = b->what, .q = s->less_row, .c = CT_VA_ROW0, .neg_c = true};
+  if (s->k->magnitudes || s->k->zeros) {
+    c.q = b->what;
+    c.c = CT_VA_TILE;
+    c.fn = CT_VA_MAX;
+  }
+  va(s, c);
   b->what = b->t;
 }
 
+/* The largest magnitudes so far; 1 where one is 0. */
+static void count(struct sum *s, struct block *b) {
+  va(s, (struct ct_va){.to = temp(s, R_SUM_TOO),
+                       .a = temp(s, R_SUM_TOO),
+                       .q = b->what,
+                       .c = CT_VA_TILE,
+                       .fn = CT_VA_MAX,
+                       .part_rows = true});
+  va(s, (struct ct_va){.to = b->t, .a = b->what, .c = CT_VA_SCALAR, .fn = CT_VA_EQUAL});
+}
+
 static void times(struct sum *s, struct block *b) {
+  if (s->k->zeros) count(s, b);
   if (s->k->squares) {
     va(s, (struct ct_va){.to = b->t, .a = b->what, .q = b->what, .b = CT_VA_TILE});
     b->what = b->t;
@@ -124,7 +143,7 @@ static void begin_block(struct sum *s, struct block *b, const struct block *befo
     less(s, b);
   else if (front & TIMES)
     times(s, b);
-  if (s->k->too.rows) add(s, R_SUM_TOO, b->x[1]);
+  if (s->k->times.rows && s->k->too.rows) add(s, R_SUM_TOO, b->x[1]);
   if (before) add_block(s, before);
 }
 
@@ -184,9 +203,10 @@ static void store(struct sum *s, const struct ct_vk_made *to, struct ct_ref resu
   ct_vk_st_made(&s->v, to, s->plane, out, s->group);
 }
 
-/* Row 0 of sums, by halves, times the scale. */
+/* Row 0 of sums, by halves, times the scale; of the largest magnitudes, the largest. */
 static void finish(struct sum *s, unsigned sum, const struct ct_vk_made *y) {
   struct ct_lower *l = s->v.l;
+  const unsigned fn = s->k->zeros && sum == R_SUM_TOO ? CT_VA_MAX : CT_VA_ADD;
   const struct ct_ref to = ct_next(l, s->result);
   for (unsigned half = 8, i = 0; half > 0; half /= 2, ++i) {
     const struct ct_ref from = temp(s, i & 1 ? R_T : sum);
@@ -194,6 +214,7 @@ static void finish(struct sum *s, unsigned sum, const struct ct_vk_made *y) {
                              .a = from,
                              .q = from,
                              .c = CT_VA_TILE,
+                             .fn = fn,
                              .row_xor = half,
                              .rows = half});
   }
@@ -430,11 +451,14 @@ static int check(struct sum *s) {
   if ((k->x.groups.reg && s->segments > 1) || k->times.groups.reg)
     return ct_why(s->v.why, CT_ERR_ARG, "%s: groups in segments, or of a factor", s->v.name);
   err = ct_vk_check(&s->v, &k->y, "y", s->segments, k->x.cols);
+  const bool alone = !k->times.rows && !k->less.rows && !k->squares;
+  if ((k->zeros && (!alone || !k->too.rows)) || (k->magnitudes && !alone))
+    return ct_why(s->v.why, CT_ERR_ARG, "%s: magnitudes are counted or summed alone", s->v.name);
   if (err || !k->too.rows) return err;
-  if (k->segment || !k->times.rows)
+  if (k->segment || !(k->times.rows || k->zeros))
     return ct_why(s->v.why, CT_ERR_ARG, "%s: two of them are of all rows of two matrices",
                   s->v.name);
-  return ct_vk_check(&s->v, &k->too, "the sum of the factor", 1, k->x.cols);
+  return ct_vk_check(&s->v, &k->too, "the second sum", 1, k->x.cols);
 }
 
 static void member(void *kernel, uint32_t i) {

@@ -35,11 +35,12 @@ struct taken {
   double largest;
   uint8_t bound; /* that it had */
   uint8_t most;  /* a larger one would leave zeros alone; 0: it has done so */
+  bool read;     /* number by number, so that `at` is known */
 };
 
 /* Where that is looked for. */
 struct seen {
-  uint8_t *index, *page; /* of a tensor, all pages in use */
+  uint8_t *index, *page; /* of a tensor; all pages in use, NULL as long as nobody needs them */
   uint64_t pages;        /* bytes of them */
 };
 
@@ -55,6 +56,17 @@ static void count_block(struct taken *t, const struct ct_act_block *b) {
 }
 
 /* The groups lie where they were, though their pages are free again. */
+static int read_pages(ct_network *n, struct seen *s) {
+  uint32_t most = 0;
+  if (s->page) return CT_OK;
+  int err = ct_reg_read(n->dev, ct_queue_reg(CT_TRAINING, CT_CREG_ARENA_MOST), &most);
+  if (err) return err;
+  s->pages = (uint64_t)ct_min_u32(most, n->shared->page_count) * CT_PAGE_BYTES;
+  s->page = malloc(s->pages + 1);
+  if (!s->page) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for what is kept compressed");
+  return ct_mem_read(n->dev, ct_first_page(n->shared), s->page, s->pages);
+}
+
 static int count_group(ct_network *n, const struct seen *s, uint32_t entry, uint32_t tiles,
                        struct taken *t) {
   struct ct_act_block b[CT_ACT_TILES * CT_ACT_BLOCKS];
@@ -67,19 +79,62 @@ static int count_group(ct_network *n, const struct seen *s, uint32_t entry, uint
   return CT_OK;
 }
 
-static int count_groups(ct_network *n, const struct seen *s, const struct ct_kept *k,
-                        struct taken *t) {
+static int read_index(ct_network *n, const struct seen *s, const struct ct_kept *k) {
+  return ct_mem_read(n->dev, ct_kept_index(n, k), s->index,
+                     (size_t)ct_pack_units(k->rows, k->cols) * CT_UNIT);
+}
+
+/* How long groups are, by their index. */
+static int measure(ct_network *n, const struct seen *s, const struct ct_kept *k, struct taken *t) {
+  const int err = read_index(n, s, k);
+  for (size_t i = 0; i < ct_kept_entries(k) && !err; ++i) {
+    const unsigned units = ct_act_entry_units(ct_act_entry_at(s->index, i));
+    t->units += units;
+    t->groups += units > 0;
+  }
+  return err;
+}
+
+/* Number by number. */
+static int count_groups(ct_network *n, struct seen *s, const struct ct_kept *k, struct taken *t) {
   uint32_t left = ct_kept_tiles(k);
-  int err = CT_OK;
+  int err = read_pages(n, s);
+  if (!err) err = read_index(n, s, k);
+  t->read = true;
+  t->nonzero = 0;
+  t->largest = 0;
   for (size_t i = 0; i < ct_kept_entries(k) && !err; ++i) {
     const uint32_t entry = ct_act_entry_at(s->index, i), tiles = ct_min_u32(left, CT_ACT_TILES);
     if (!ct_act_entry_units(entry)) continue;
-    if (k->sums) err = count_group(n, s, entry, tiles, t);
-    t->units += ct_act_entry_units(entry);
-    ++t->groups;
+    err = count_group(n, s, entry, tiles, t);
     left -= tiles;
   }
   return err;
+}
+
+/* As the device has counted; it leaves what is no number to who reads it. */
+static int counted(ct_network *n, const struct ct_kept *k, struct taken *t) {
+  const struct ct_regions own = ct_network_own(n);
+  float *x = malloc(2 * (size_t)k->cols * sizeof *x);
+  if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for what is kept compressed");
+  int err = ct_network_get(n, &own, &k->zeros, x);
+  if (!err) err = ct_network_get(n, &own, &k->largest, x + k->cols);
+  t->read = false;
+  for (uint32_t i = 0; i < k->cols && !err; ++i) {
+    const double largest = (double)x[k->cols + i];
+    t->nonzero += k->rows - (uint64_t)x[i];
+    t->read = t->read || !(largest <= FLT_MAX);
+    if (largest > t->largest) t->largest = largest;
+  }
+  free(x);
+  return err;
+}
+
+/* How many numbers are not 0, and the largest. */
+static int count(ct_network *n, struct seen *s, const struct ct_kept *k, struct taken *t) {
+  t->read = k->zeros.cols == 0;
+  const int err = t->read ? CT_OK : counted(n, k, t);
+  return err || !t->read ? err : count_groups(n, s, k, t);
 }
 
 /* Columns by the variance that they are divided by. */
@@ -113,21 +168,34 @@ static int gain_of(ct_network *n, const struct ct_kept_sum *sum, double *gain) {
   return err;
 }
 
-/* The mean of a momentum's magnitudes; the mean over columns of delta's squares. */
-static int mean_of(ct_network *n, const struct ct_kept_sum *sum, double *momentum, double *delta) {
+/* The mean of a momentum's magnitudes, which the device has summed as a rule. */
+static int momentum_of(ct_network *n, const struct ct_kept_sum *sum, double *mean) {
   const struct ct_gtensor *t = n->graph->tensor[sum->momentum];
-  const size_t cols = sum->delta.cols, count = t->elements > cols ? t->elements : cols;
+  const struct ct_regions own = ct_network_own(n);
+  const bool summed = sum->magnitudes.cols > 0;
+  const size_t count = summed ? sum->magnitudes.cols : t->elements;
   float *x = malloc(count * sizeof *x);
   if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a momentum");
+  const int err = summed ? ct_network_get(n, &own, &sum->magnitudes, x)
+                         : ct_network_get_tensor(n, &own, &n->compiled.lay[sum->momentum], x);
+  *mean = 0;
+  for (size_t i = 0; i < count && !err; ++i)
+    *mean += (x[i] < 0 ? -(double)x[i] : (double)x[i]) / (double)t->elements;
+  free(x);
+  return err;
+}
+
+/* The mean over columns of delta's squares. */
+static int delta_of(ct_network *n, const struct ct_kept_sum *sum, double *mean) {
+  const size_t cols = sum->delta.cols;
   const struct ct_regions own = ct_network_own(n);
+  float *x = malloc(cols * sizeof *x);
+  if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for the squares of gradients");
   int err = ct_network_get(n, &own, &sum->delta, x);
   if (!err && sum->variance) err = normalise(n, sum, x);
-  *delta = *momentum = 0;
+  *mean = 0;
   for (size_t i = 0; i < cols && !err; ++i)
-    *delta += (double)x[i] / (double)cols;
-  if (!err) err = ct_network_get_tensor(n, &own, &n->compiled.lay[sum->momentum], x);
-  for (size_t i = 0; i < t->elements && !err; ++i)
-    *momentum += (x[i] < 0 ? -(double)x[i] : (double)x[i]) / (double)t->elements;
+    *mean += (double)x[i] / (double)cols;
   free(x);
   return err;
 }
@@ -168,7 +236,8 @@ static int bound_for(ct_network *n, const struct taken *t, const struct ct_kept 
   for (unsigned j = 0; j < k->sums && !err; ++j) {
     const double part = k->sum[j].variance || k->sum[j].derived ? 1 : nonzero;
     double momentum = 0, delta = 0, gain = 1;
-    err = mean_of(n, &k->sum[j], &momentum, &delta);
+    err = momentum_of(n, &k->sum[j], &momentum);
+    if (!err) err = delta_of(n, &k->sum[j], &delta);
     if (!err) err = gain_of(n, &k->sum[j], &gain);
     const double error = n->kept_error * momentum,
                  square = error * error / (part / 3 * delta * gain);
@@ -182,12 +251,11 @@ static int bound_for(ct_network *n, const struct taken *t, const struct ct_kept 
 
 enum { COMES_DOWN = 2, LEAST_GUESS = 112 };
 
-static int look_at(ct_network *n, const struct seen *s, size_t i, struct taken *t) {
+static int look_at(ct_network *n, struct seen *s, size_t i, struct taken *t) {
   const struct ct_kept *k = &n->compiled.kept[i];
   *t = (struct taken){.bound = n->bound[i]};
-  int err = ct_mem_read(n->dev, ct_kept_index(n, k), s->index,
-                        (size_t)ct_pack_units(k->rows, k->cols) * CT_UNIT);
-  if (!err) err = count_groups(n, s, k, t);
+  int err = measure(n, s, k, t);
+  if (!err && k->sums) err = count(n, s, k, t);
   t->most = bound_of(t->largest * t->largest / 4, 0);
   if (err || !k->sums) return err;
   err = bound_for(n, t, k, &n->bound[i]);
@@ -234,13 +302,32 @@ static double pages_with(const ct_network *n, const struct taken *taken, unsigne
   return pages;
 }
 
-/* An eighth of the pages is left for what grows until the next look; where that cannot be, as much
- * as can. */
+/* An eighth of the pages is left for what grows until the next look. */
+static uint32_t room_of(const ct_network *n) {
+  enum { PART = 8 };
+  return n->shared->page_count - n->shared->page_count / PART;
+}
+
+/* Whether there is room without anything else: as long as it is not known by how much numbers
+ * become shorter, they do not. */
+static bool fits(const ct_network *n, const struct taken *taken) {
+  return has_room_for_all(n) || pages_with(n, taken, 0) <= room_of(n);
+}
+
+/* Where there is not, all numbers are read. */
+static int read_all(ct_network *n, struct seen *s, struct taken *taken) {
+  int err = CT_OK;
+  for (size_t i = 0; i < n->compiled.kepts && !err; ++i)
+    if (n->compiled.kept[i].sums && !taken[i].read)
+      err = count_groups(n, s, &n->compiled.kept[i], &taken[i]);
+  return err;
+}
+
+/* Where room cannot be, as much as can. */
 static void make_fit(ct_network *n, const struct taken *taken) {
-  enum { PART = 8, WIDEST = 32 };
-  const uint32_t pages = n->shared->page_count, room = pages - pages / PART;
+  enum { WIDEST = 32 };
+  const uint32_t room = room_of(n);
   unsigned more = 0;
-  if (has_room_for_all(n)) return;
   double best = pages_with(n, taken, 0);
   for (unsigned by = 1; best > room && by < WIDEST; ++by) {
     const double pages = pages_with(n, taken, by);
@@ -265,12 +352,14 @@ static size_t largest_index(const ct_network *n) {
 }
 
 /* Bounds for the next run, or those that there were: then it is looked at again. */
-static int look_at_all(ct_network *n, const struct seen *s, struct taken *taken) {
+static int look_at_all(ct_network *n, struct seen *s, struct taken *taken) {
   size_t looked = 0;
   int err = CT_OK;
   for (; looked < n->compiled.kepts && !err; ++looked)
     err = look_at(n, s, looked, &taken[looked]);
-  if (!err) make_fit(n, taken);
+  const bool full = !err && !fits(n, taken);
+  if (full) err = read_all(n, s, taken);
+  if (full && !err) make_fit(n, taken);
   for (size_t i = 0; i < looked && err; ++i)
     n->bound[i] = taken[i].bound;
   return err;
@@ -279,17 +368,13 @@ static int look_at_all(ct_network *n, const struct seen *s, struct taken *taken)
 int ct_kept_look(ct_network *n) {
   struct ct_shared *shared = n->shared;
   ct_network *who = shared->looking;
-  struct seen s = {.pages = 0};
-  uint32_t most = 0;
+  struct seen s = {.page = NULL};
   if (!who) return CT_OK;
   struct taken *taken = calloc(who->compiled.kepts, sizeof *taken);
-  int err = ct_reg_read(n->dev, ct_queue_reg(CT_TRAINING, CT_CREG_ARENA_MOST), &most);
-  s.pages = (uint64_t)ct_min_u32(most, shared->page_count) * CT_PAGE_BYTES;
   s.index = malloc(largest_index(n));
-  s.page = malloc(s.pages + 1);
-  if (!err && (!s.index || !s.page || !taken))
+  int err = CT_OK;
+  if (!s.index || !taken)
     err = ct_fail(n->dev, CT_ERR_MEMORY, "no memory for what is kept compressed");
-  if (!err) err = ct_mem_read(n->dev, ct_first_page(shared), s.page, s.pages);
   if (!err) err = look_at_all(who, &s, taken);
   free(taken);
   free(s.index);

@@ -201,6 +201,8 @@ def memory(s: Json) -> Iterable[DataFile]:
     yield DataFile("memory-beside", 2, f"net keep requests pages_bytes {cycles}", s["beside"])
     yield DataFile("memory-bandwidth", 3, "net keep bandwidth batch dram_bytes:.0f cycles:.0f over_hbfp8:.4f", s["narrow"])
     yield DataFile("memory-inputs", 2, "net keep seeds bits_per_input:.3f ratio_fp32:.3f bits_without_masks:.3f", s["inputs"])
+    parts = "nonzero:.3f left:.3f same:.3f over_predicted:.3f uniform:.3f over_allowed:.3f"
+    yield DataFile("memory-gradients", 6, f"net keep seed step tensor weight made bound {parts}", s["gradients"])
 
 
 def targets(s: Json) -> DataFile:

@@ -7,6 +7,7 @@ index and ends of pages included; of other ways those of their format.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -24,7 +25,8 @@ IMAGES, QUICK_IMAGES, MOST_IMAGES = 4000, 64, 10**7
 BATCH = 16
 SAME = ("recompute", MASK)
 """Ways whose steps have the bits of HBFP8."""
-
+FOLLOWED = ("s=0.01", "s=0.1")
+"""Ways whose gradients are measured at several steps."""
 
 SIZES = ("bits_per_value", "ratio_fp32", "peak_bytes", "reserved_bytes", "accuracy", "run_bytes", "pages_bytes", "dram_bytes", "cycles")
 INTERVALS = ("accuracy_low", "accuracy_high", "lost", "lost_low", "lost_high")
@@ -51,12 +53,20 @@ class Memory(Experiment):
     def images(self) -> int:
         return int(self.options.images or (QUICK_IMAGES if self.options.quick else IMAGES))
 
-    def point(self, net: str, keep: str, seed: int) -> Point:
+    def training(self, net: str, keep: str, seed: int) -> list[str]:
         data = self.options.data if self.options.data and net != "lenet5" else NETS[net].data
-        args = ["--net", net, "--keep", keep, "--seed", str(seed), "--images", str(self.images()), "--batch", str(BATCH), "--data", data]
-        args += ["--device", self.options.device]
+        return ["--net", net, "--keep", keep, "--seed", str(seed), "--images", str(self.images()), "--batch", str(BATCH), "--data", data]
+
+    def point(self, net: str, keep: str, seed: int) -> Point:
+        args = [*self.training(net, keep, seed), "--device", self.options.device]
         settings = {"coltrain": abi.VERSION, "kind": "memory", "options": args}
         return Point(f"{net}-{keep}-{seed}", settings, args=args, cost=NETS[net].cost, module="coltrain.experiments.memory_run")
+
+    def gradients(self, net: str, keep: str, seed: int) -> Point:
+        """Of what bounds make of gradients."""
+        args = ["--gradients", *self.training(net, keep, seed)]
+        settings = {"coltrain": abi.VERSION, "kind": "memory gradients", "options": args}
+        return Point(f"gradients-{net}-{keep}-{seed}", settings, args=args, cost=NETS[net].cost, module="coltrain.experiments.memory_run")
 
     def beside(self, net: str, keep: str) -> Point:
         """Of requests, on a simulated core of its own."""
@@ -78,6 +88,7 @@ class Memory(Experiment):
     def make(self) -> None:
         every = [self.point(*p) for p in self.points()] + [self.beside(net, keep) for net, keep in besides()]
         every += [self.narrow(*n) for n in memory_narrow.narrows()]
+        every += [self.gradients(*p) for p in self.points() if p[1] in FOLLOWED]
         self.session.points(self.named("points", every, lambda p: p.name))
 
     def found(self, net: str, keep: str) -> dict[int, Json]:
@@ -110,7 +121,12 @@ class Memory(Experiment):
         narrow = memory_narrow.rows_of([(*n, f) for n in memory_narrow.narrows() if (f := self.store.load(self.narrow(*n)))])
         inputs = [r for net in NETS for keep in WAYS if (r := inputs_row(net, keep, list(self.found(net, keep).values())))]
         targets = [t.json() for t in targets_of(rows, beside, narrow, inputs)]
-        return {"experiment": self.name, "run": run, "rows": rows, "beside": beside, "narrow": narrow, "inputs": inputs, "targets": targets}
+        return {"experiment": self.name, "run": run, "rows": rows, "beside": beside, "narrow": narrow, "inputs": inputs, "gradients": self.gradient_rows(), "targets": targets}
+
+    def gradient_rows(self) -> list[Json]:
+        points = [p for p in self.points() if p[1] in FOLLOWED]
+        found = [(p, self.store.load(self.gradients(*p))) for p in points]
+        return [{"net": net, "keep": keep, "seed": seed, **row} for (net, keep, seed), f in found if f for row in f["gradients"]]
 
     def lines(self, summary: Json) -> Iterable[str]:
         yield f"{'net':9} {'keep':11} {'bits':>6} {'/ FP32':>7} {'peak bytes':>11} {'accuracy':>9} {'seeds':>5} {'lost':>8} {'bytes of a step':>16} {'cycles':>10}"
@@ -133,6 +149,7 @@ class Memory(Experiment):
         yield from memory_narrow.lines(summary["narrow"])
         for i in summary["inputs"]:
             yield f"inputs of convolutions of {i['net']}, {i['keep']}: {i['bits_per_input']:.2f} bits, {i['bits_without_masks']:.2f} without masks"
+        yield from gradient_lines(summary["gradients"])
 
     def table(self, summary: Json) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         columns = ["net", "keep", "seeds", "steps", *FIGURES, *INTERVALS]
@@ -143,6 +160,16 @@ class Memory(Experiment):
         raw = {r["net"]: r for r in summary["rows"] if r["keep"] == "hbfp8"}
         same = [r for r in summary["rows"] if r["keep"] in SAME and r["net"] in raw]
         return sum(any(a != b for a, b in zip(r["losses"], raw[r["net"]]["losses"], strict=False)) for r in same)
+
+
+def gradient_lines(rows: Sequence[Json]) -> Iterable[str]:
+    """The usual deviation of a network and a way, the least and the most."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for r in rows:
+        if r["over_predicted"] is not None:
+            found.setdefault((r["net"], r["keep"]), []).append(r["over_predicted"])
+    for (net, keep), x in found.items():
+        yield f"gradients of {net}, {keep}: deviation over what is predicted {statistics.median(x):.2f} ({min(x):.2f} to {max(x):.2f}), of {len(x)}"
 
 
 def besides() -> list[tuple[str, str]]:

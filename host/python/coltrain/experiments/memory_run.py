@@ -5,7 +5,8 @@ It trains on emu:. Then a fresh device makes one more step, with the weights and
 are those of such a step, and not of the first one, which loses nothing. That device may be simulated, and has cycles then.
 
 Groups of 2 bits are no way of the device's: the host rounds what is kept in front of a step (memory_groups.py), so there is no last step of it.
-With --beside it is another point: requests while such steps are made (memory_beside.py).
+With --beside it is another point: requests while such steps are made (memory_beside.py). With --gradients: what bounds make of gradients, at several
+steps (memory_gradients.py). With --looks: what a look costs (memory_looks.py).
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ import coltrain
 from coltrain.cli import Failure, complain
 from coltrain.experiments.memory_beside import REQUESTS, beside
 from coltrain.experiments.memory_bounds import EVERY, Look
-from coltrain.experiments.memory_graphs import F32, F64, Setup, centred, compiled, feed_of, graph_of, samples, set_bounds, weights_from
+from coltrain.experiments.memory_gradients import MOMENTUM, Steps, gradient_rows, rms
+from coltrain.experiments.memory_graphs import F32, Setup, centred, compiled, feed_of, graph_of, samples, set_bounds, weights_from
 from coltrain.experiments.memory_groups import Rounded, two_bits
+from coltrain.experiments.memory_looks import looks
 from coltrain.experiments.memory_ways import NETS, WAYS
 
 TESTED = 100
@@ -49,32 +52,23 @@ def accuracy(device: coltrain.Device, net: str, values: dict[str, F32], data: co
 # ---- What the bounds cost ----
 
 
-def gradients_of(setup: Setup, state: dict[str, F32], bounds: list[int], feed: dict[str, F32]) -> dict[str, F64]:
-    """Momenta after one more step: those of two such steps differ as their gradients do."""
-    with coltrain.open("emu:") as device, compiled(device, setup) as network:
-        network.write(state)
-        set_bounds(network, bounds)
-        network.run(feed, [], step=1000)
-        values = network.values()
-    return {name.removesuffix(".momentum"): x.astype(np.float64) for name, x in values.items() if name.endswith(".momentum")}
-
-
 def deviations(setup: Setup, state: dict[str, F32], kept: list[tuple[str, int]], feed: dict[str, F32]) -> list[dict[str, Any]]:
     """Root mean squares of what the bound of each tensor makes of gradients, over what is allowed: of weights whose gradients are made of it, for which
     the bound is meant, and of others, whose deltas come through ReLUs that let through less."""
     graph, error = graph_of(setup), WAYS[setup.keep].error
-    exact = gradients_of(setup, state, [0] * len(kept), feed)
     rows = []
-    for i, (tensor, bound) in enumerate(kept):
-        if not bound:
-            continue
-        lossy = gradients_of(setup, state, [bound if k == i else 0 for k in range(len(kept))], feed)
-        own = weights_from(graph, tensor)
-        for w, x in exact.items():
-            allowed = error * float(np.abs(state[f"{w}.momentum"]).mean())
-            off = float(np.sqrt(((lossy[w] - x) ** 2).mean()))
-            if allowed > 0 and off > 0:
-                rows.append({"tensor": tensor, "bound": bound, "weight": w, "made_of_it": w in own, "deviation": off / allowed})
+    with coltrain.open("emu:") as device:
+        steps = Steps(device, setup)
+        exact = steps.gradients(state, [0] * len(kept), feed)
+        for i, (tensor, bound) in enumerate(kept):
+            if not bound:
+                continue
+            lossy = steps.gradients(state, [bound if k == i else 0 for k in range(len(kept))], feed)
+            own = weights_from(graph, tensor)
+            for w, x in exact.items():
+                allowed, off = error * float(np.abs(state[w + MOMENTUM]).mean()), rms(lossy[w] - x)
+                if allowed > 0 and off > 0:
+                    rows.append({"tensor": tensor, "bound": bound, "weight": w, "made_of_it": w in own, "deviation": off / allowed})
     return rows
 
 
@@ -191,12 +185,19 @@ def main() -> int:
     p.add_argument("--data", required=True)
     p.add_argument("--device", default="emu:")
     p.add_argument("--beside", action="store_true")
+    p.add_argument("--gradients", action="store_true")
+    p.add_argument("--looks", action="store_true")
     p.add_argument("--requests", type=int, default=REQUESTS)
     p.add_argument("--json", default="-")
     o = p.parse_args()
     try:
         setup = Setup(o.net, o.keep, o.seed, o.batch, o.images, o.data, o.device)
-        print(json.dumps(beside_steps(setup, o.requests) if o.beside else measure(setup)))
+        if o.gradients:
+            print(json.dumps({"gradients": gradient_rows(setup)}))
+        elif o.looks:
+            print(json.dumps(looks(setup)))
+        else:
+            print(json.dumps(beside_steps(setup, o.requests) if o.beside else measure(setup)))
     except (Failure, coltrain.Error) as failure:
         return complain(str(failure))
     return 0
