@@ -473,7 +473,7 @@ static void fits_the_memory(void **state) {
   free(cli_expect(1, "one of them", "train --model lenet5 --memory 3MiB --batch 4" EMU));
   free(cli_expect(1, "--memory is for networks", "train --layers 64-10 --memory 3MiB" EMU));
   /* Left to it, it takes the way that has room for most; without pages the best that is left. */
-  root = cli_expect_json("explain resnet8 --train --keep auto --memory 5MiB --json -" EMU);
+  root = cli_expect_json("explain resnet8 --train --keep auto --memory 6MiB --json -" EMU);
   assert_string_equal(json_string_value(json_object_get(root, "keep")), "compressed");
   json_decref(root);
   root = cli_expect_json(
