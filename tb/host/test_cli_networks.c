@@ -427,6 +427,10 @@ static void members_explained(void **state) {
   free(
       cli_expect(1, "leave --members out", "explain lenet5 --train --members 4 --memory 4MiB" EMU));
   free(cli_expect(1, "members", "explain resnet8 --train --members 2 --keep compressed" EMU));
+  char *text =
+      cli_expect(0, "", "explain resnet8 --train --batch 2 --members 1 --keep compressed" EMU);
+  assert_non_null(strstr(text, "1 members in the same jobs"));
+  free(text);
 }
 
 /* Bytes of a step, with the batch that --batch or --memory gives. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ct_network.h"
+#include "ct_network_kept.h"
 
 /* ---- Selecting one ------------------------------------------------------------------------- */
 
@@ -170,6 +171,9 @@ static int check(ct_network *n, const struct ct_members *run) {
   err = ct_check_reserved(n->dev, "ct_members", run->reserved,
                           sizeof run->reserved / sizeof *run->reserved);
   if (!err) err = ct_network_check_run(n, run->queue);
+  if (!err && ct_keeps(n))
+    err = ct_fail(n->dev, CT_ERR_UNSUPPORTED,
+                  "the network keeps activations compressed, which runs of members cannot do");
   if (!err) err = ct_network_has_frame(n);
   if (!err) err = check_members(n, run->first, run->count);
   if (!err) err = check_idle(n, run);

@@ -23,7 +23,10 @@ static int run_block(struct group *g, uint32_t first, uint32_t count) {
   uint64_t tag = 0;
   const struct ct_members run = {
       .first = first, .count = count, .queue = CT_TRAINING, .step = g->step};
-  int err = ct_network_submit_members(g->net, &run, &tag);
+  /* (One alone may keep activations compressed, which runs of members cannot.) */
+  const struct ct_run alone = {.queue = run.queue, .step = run.step};
+  int err = g->members > 1 ? ct_network_submit_members(g->net, &run, &tag)
+                           : ct_network_submit(g->net, &alone, &tag);
   if (!err) err = ct_wait(g->dev, tag, &event, CT_FOREVER);
   if (!err) err = event.error;
   if (err) return err;
