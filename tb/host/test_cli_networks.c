@@ -429,7 +429,7 @@ static void members_explained(void **state) {
   free(cli_expect(1, "members", "explain resnet8 --train --members 2 --keep compressed" EMU));
   char *text =
       cli_expect(0, "", "explain resnet8 --train --batch 2 --members 1 --keep compressed" EMU);
-  assert_non_null(strstr(text, "1 members in the same jobs"));
+  assert_non_null(strstr(text, "1 member in the same jobs"));
   free(text);
 }
 

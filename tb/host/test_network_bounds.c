@@ -99,7 +99,7 @@ static void compare(struct node_case *one, size_t output, const double *got, str
   double *bound = node_bound(one, output);
   for (size_t i = 0; i < bed_info(&one->bed, one->out[output]).elements; ++i) {
     const double off = fabs(got[i] - want[i]);
-    if (!(off <= bound[i]))
+    if (!(off <= bound[i]) || !isfinite(bound[i]))
       fail_msg("%s%s (%s), output %zu, number %zu: %.9g, not %.9g; at most %.3g off, it is %.3g",
                what, one->of.op, one->of.name, output, i, got[i], want[i], bound[i], off);
     ++tally->numbers;

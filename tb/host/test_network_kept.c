@@ -1453,6 +1453,13 @@ static void test_refused(void **state) {
   assert_int_equal(ct_network_create(dev, g, &wrong, &net), CT_ERR_ARG);
   assert_int_equal(ct_network_create(dev, g, &little, &net), CT_ERR_ARG);
   assert_int_equal(ct_network_create(dev, g, &masks, &net), CT_ERR_ARG);
+  /* One member alone, but run as members are: such runs know no bounds. */
+  const struct ct_network_options one = {.seed = 1};
+  const struct ct_members run = {.count = 1, .queue = CT_TRAINING};
+  assert_int_equal(ct_network_create(dev, g, &one, &net), CT_OK);
+  assert_int_equal(ct_network_run_members(net, &run), CT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(ct_last_error(dev), "keeps activations compressed"));
+  ct_network_free(net);
   ct_graph_free(g);
   ct_close(dev);
 }

@@ -201,7 +201,7 @@ struct ct_members {
  * which order their jobs run is not said. CT_ERR_ARG: there are not so many members, a number is
  * none that ct_graph_optimise() would take, or weights decay in one of member and graph and not in
  * the other. CT_ERR_UNSUPPORTED: updates are given, but the graph has more than ten numbers of a
- * run, which are constants of its programs then. */
+ * run, which are constants of its programs then; or the network keeps activations compressed. */
 int ct_network_run_members(ct_network *network, const struct ct_members *run);
 int ct_network_submit_members(ct_network *network, const struct ct_members *run, uint64_t *tag);
 

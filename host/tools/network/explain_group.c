@@ -186,7 +186,7 @@ static void print_memory(FILE *to, const struct group *g) {
 void group_print(FILE *to, const struct group *g, uint64_t alone, int width) {
   struct ct_network_stage s;
   if (width < (int)sizeof "expected" - 1) width = (int)sizeof "expected" - 1;
-  fprintf(to, "\n%" PRIu32 " members in the same jobs\n", g->members);
+  fprintf(to, "\n%" PRIu32 " member%s in the same jobs\n", g->members, g->members == 1 ? "" : "s");
   fprintf(to, "%-*s %-21s %6s %11s %11s %11s %6s %-6s %s\n", width, "layer", "kernel", "a pass",
           "one", "all", "busy", "bound", "unit", "bound by");
   for (size_t i = 0; i < ct_network_stages(g->net); ++i)
