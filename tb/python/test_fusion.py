@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from coltrain.experiments import datafiles
 from coltrain.experiments.common import parser_of
-from coltrain.experiments.fusion import BESIDE, Fusion, members_of
+from coltrain.experiments.fusion import BESIDE, MEMBERS, Fusion
 from coltrain.experiments.fusion_nets import NETS, batches_of, graph_of
 from coltrain.experiments.fusion_run import alone, beside, both, layers, measure, same
 from coltrain.reports.experiment import page_of
@@ -96,14 +96,14 @@ def test_summary(tmp_path: Path) -> None:
     e = Fusion(parser_of(Fusion).parse(["--out", str(tmp_path), "--launch", "1000"]))
     e.store.open()
     for net in NETS:
-        for n in members_of(net):
+        for n in MEMBERS:
             e.store.save(e.point(net, n), made(net, n, 2000 if n == 1 else 1000))
             if n > 1:
                 e.store.save(e.both(net, n), made(net, n, 800))
     for n in BESIDE:
         e.store.save(e.beside(n), late(n, 800.0 + n))
     s = e.summary()
-    assert len(s["rows"]) == sum(len(members_of(net)) for net in NETS) and len(s["layers"]) == len(NETS)
+    assert len(s["rows"]) == len(NETS) * len(MEMBERS) and len(s["layers"]) == len(NETS)
     row = s["rows"][1]
     assert (row["net"], row["members"], row["identical"]) == ("digits", 2, True)
     assert row["models_steps_per_mcycle"] == 1250 and row["together"] == 1000 and row["both_queues"] and row["serial_prefetched"] == 500 and row["interleaved"] == pytest.approx(1e6 / 1500)

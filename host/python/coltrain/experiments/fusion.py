@@ -46,11 +46,6 @@ def rate(cycles: float) -> float:
     return 1e6 / cycles
 
 
-def members_of(net: str, quick: bool = False) -> list[int]:
-    """How many members are measured."""
-    return [n for n in (QUICK if quick else MEMBERS) if n <= NETS[net].most]
-
-
 def serial_host(alone: Json, launch: int) -> float:
     """One after the other, by the host: nothing is in the queue while a job runs."""
     return rate(alone["first_cycles"] + launch * alone["jobs"])
@@ -122,12 +117,13 @@ class Fusion(Experiment):
         args = ["--net", BESIDE_NET, "--members", str(members), "--beside"]
         return self.made_by(f"beside-{members}", args, 6.0)
 
-    def members(self, net: str) -> list[int]:
-        return members_of(net, self.options.quick)
+    def members(self) -> tuple[int, ...]:
+        """How many members are measured."""
+        return QUICK if self.options.quick else MEMBERS
 
     def points(self) -> list[Point]:
-        together = [self.point(net, n) for net in NETS for n in self.members(net)]
-        both = [self.both(net, n) for net in NETS for n in self.members(net) if n > 1]
+        together = [self.point(net, n) for net in NETS for n in self.members()]
+        both = [self.both(net, n) for net in NETS for n in self.members() if n > 1]
         return [*together, *both, *(self.beside(n) for n in BESIDE)]
 
     def make(self) -> None:
@@ -141,7 +137,7 @@ class Fusion(Experiment):
         layers: list[Json] = []
         for net in NETS:
             alone = self.store.load(self.point(net, 1))
-            found = [(self.store.load(self.point(net, n)), self.store.load(self.both(net, n))) for n in self.members(net)]
+            found = [(self.store.load(self.point(net, n)), self.store.load(self.both(net, n))) for n in self.members()]
             made = [row_of(alone, p, both, self.options.launch) for p, both in found if p and alone]
             rows += [r for r in made if r]
             layers += [{"net": net, "stage": i, **layer} for i, layer in enumerate(alone["layers"])] if alone else []
@@ -196,7 +192,7 @@ def later(points: Sequence[Json]) -> Target:
 def targets_of(rows: Sequence[Json], beside: Sequence[Json]) -> list[Target]:
     small = next(iter(NETS))
     many = [r for r in rows if r["members"] >= MANY]
-    whole = {(r["net"], r["members"]) for r in rows} >= {(net, n) for net in NETS for n in members_of(net)}
+    whole = {(r["net"], r["members"]) for r in rows} >= {(net, n) for net in NETS for n in MEMBERS}
     most = [r["over_host"] for r in rows if r["net"] == small and r["members"] == MEMBERS[-1]]
     digits = [r["over_prefetched"] for r in many if r["net"] == small]
     text, busy, over = NETS[small].text, [r["busy"] for r in many], [r["over_prefetched"] for r in rows]

@@ -35,8 +35,6 @@ class Net:
     full: Sizes
     small: Sizes
     build: Callable[[Sizes], Graph]
-    most: int = 32
-    """Members that are measured."""
     optimiser: str = "sgd"
     slow: bool = False
     """Fewer runs: one takes the same cycles whatever its numbers are."""
@@ -138,9 +136,9 @@ NETS = {
     "digits-adam": Net("the same by kernels, with Adam", Sizes(32, 64), Sizes(8, 16), digits, optimiser="adam"),
     "lenet5": Net("LeNet-5", Sizes(4), Sizes(1), lenet5),
     "pointnet": Net("PointNet's products", Sizes(1, 16, 64), Sizes(2, 16, 16), pointnet),
-    "dcgan-g": Net("DCGAN's generator", Sizes(1, 8), Sizes(1, 4), generator, 8, slow=True),
+    "dcgan-g": Net("DCGAN's generator", Sizes(1, 8), Sizes(1, 4), generator, slow=True),
     "dcgan-d": Net("DCGAN's discriminator", Sizes(4, 16), Sizes(1, 4), discriminator),
-    "resnet8": Net("ResNet-8", Sizes(1), Sizes(1), resnet8, 16, slow=True),
+    "resnet8": Net("ResNet-8", Sizes(1), Sizes(1), resnet8, slow=True),
 }
 
 
