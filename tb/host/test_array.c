@@ -1088,7 +1088,7 @@ static void test_closed(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_lenets),
-      cmocka_unit_test(test_lenets_on_cores),
+      CT_PLAIN_TEST(test_lenets_on_cores),
       cmocka_unit_test(test_programs_are_shared),
       cmocka_unit_test(test_many_numbers),
       cmocka_unit_test(test_a_loss_is_not_finite),
@@ -1101,7 +1101,7 @@ int main(void) {
       cmocka_unit_test(test_ranks),
       cmocka_unit_test(test_a_shared_member_moves),
       cmocka_unit_test(test_left_behind_by_a_run),
-      cmocka_unit_test(test_both_queues),
+      CT_PLAIN_TEST(test_both_queues),
       cmocka_unit_test(test_both_end_together),
       cmocka_unit_test(test_both_beside_a_version),
       cmocka_unit_test(test_no_version_beside_a_rank),

@@ -331,7 +331,7 @@ int main(void) {
       cmocka_unit_test(a_run_for_each_request),
       cmocka_unit_test(batches_have_the_same_bits),
       cmocka_unit_test(several_networks),
-      cmocka_unit_test(served_by_the_clock),
+      CT_PLAIN_TEST(served_by_the_clock),
       cmocka_unit_test(waits_for_others),
       cmocka_unit_test(keeps_deadlines),
       cmocka_unit_test(convolutions_on_the_small_core),

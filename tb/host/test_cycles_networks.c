@@ -149,17 +149,17 @@ int main(void) {
                           resnet_comp = NET("sim:core=16x8", "resnet8", 1, .train = true,
                                             .keep = CT_FORMAT_COMPRESSED, .bits = 5);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_prestate(layers, (void *)&lenet_step),
+      CT_PLAIN_TEST_PRESTATE(layers, (void *)&lenet_step),
       cmocka_unit_test_prestate(layers, (void *)&lenet_small),
       cmocka_unit_test_prestate(layers, (void *)&lenet),
-      cmocka_unit_test_prestate(layers, (void *)&resnet),
-      cmocka_unit_test_prestate(layers, (void *)&resnet_step),
-      cmocka_unit_test_prestate(layers, (void *)&resnet_small),
-      cmocka_unit_test_prestate(layers, (void *)&lenet_comp),
-      cmocka_unit_test_prestate(layers, (void *)&lenet_masks),
-      cmocka_unit_test_prestate(layers, (void *)&resnet_masks),
-      cmocka_unit_test_prestate(layers, (void *)&resnet_stored),
-      cmocka_unit_test_prestate(layers, (void *)&resnet_comp),
+      CT_PLAIN_TEST_PRESTATE(layers, (void *)&resnet),
+      CT_PLAIN_TEST_PRESTATE(layers, (void *)&resnet_step),
+      CT_PLAIN_TEST_PRESTATE(layers, (void *)&resnet_small),
+      CT_PLAIN_TEST_PRESTATE(layers, (void *)&lenet_comp),
+      CT_PLAIN_TEST_PRESTATE(layers, (void *)&lenet_masks),
+      CT_PLAIN_TEST_PRESTATE(layers, (void *)&resnet_masks),
+      CT_PLAIN_TEST_PRESTATE(layers, (void *)&resnet_stored),
+      CT_PLAIN_TEST_PRESTATE(layers, (void *)&resnet_comp),
   };
   return cmocka_run_group_tests_name("cycles of networks", tests, NULL, NULL);
 }

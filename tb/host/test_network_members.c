@@ -884,7 +884,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_races),
                                      cmocka_unit_test(test_emulated),
                                      cmocka_unit_test(test_simulated),
-                                     cmocka_unit_test(test_beside_requests),
+                                     CT_PLAIN_TEST(test_beside_requests),
                                      cmocka_unit_test(test_refused),
                                      cmocka_unit_test(test_selected),
                                      cmocka_unit_test(test_selected_during_a_run),

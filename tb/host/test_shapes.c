@@ -342,7 +342,7 @@ static void test_what_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_shapes), cmocka_unit_test(test_on_the_simulated_core),
+      cmocka_unit_test(test_all_shapes), CT_PLAIN_TEST(test_on_the_simulated_core),
       cmocka_unit_test(test_programs_of_all_shapes), cmocka_unit_test(test_what_is_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

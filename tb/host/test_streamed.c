@@ -367,7 +367,7 @@ static void test_what_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_same_bytes_as_resident_steps), cmocka_unit_test(test_large_steps),
-      cmocka_unit_test(test_on_the_simulated_core), cmocka_unit_test(test_no_shape_is_refused),
+      CT_PLAIN_TEST(test_on_the_simulated_core), cmocka_unit_test(test_no_shape_is_refused),
       cmocka_unit_test(test_what_is_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
