@@ -197,6 +197,8 @@ def test_merging() -> None:
     text = "a,b,x,y,rtl_commit\np,1,9,9,old\np,2,8,8,old\n"
     assert merged(text, f, "new") == "a,b,x,y,rtl_commit\np,1,0.13,,new\np,2,8,8,old\nq,2,inf,yes,new\n"
     assert merged("", f, "new").splitlines()[1:] == ["p,1,0.13,,new", "q,2,inf,yes,new"]
+    between = "a,b,x,y,rtl_commit\nr,3,8,8,old\nq,2,8,8,old\n"  # there is a place for the first
+    assert merged(between, f, "new").splitlines()[1:] == ["r,3,8,8,old", "p,1,0.13,,new", "q,2,inf,yes,new"]
     with pytest.raises(Failure, match=r"f\.csv has the columns a, b, rtl_commit, not"):
         merged("a,b,rtl_commit\n", f, "new")
     with pytest.raises(Failure, match="the experiment other has no files"):

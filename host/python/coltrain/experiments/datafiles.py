@@ -239,15 +239,21 @@ def files_of(summary: Json) -> list[DataFile]:
 
 
 def merged(text: str, file: DataFile, rtl: str) -> str:
-    """The file with the new rows in the place of those with the same key, others behind it."""
+    """The file with the new rows in the place of those with the same key; another comes in front of the new one behind it, or at the end."""
     columns = [*file.names(), RTL]
     old = list(csv.reader(io.StringIO(text)))
     if old and old[0] != columns:
         raise Failure(f"{file.name}.csv has the columns {', '.join(old[0])}, not {', '.join(columns)}; remove it, or put it right")
     rows = {tuple(row[: file.keys]): row for row in old[1:]}
-    rows |= {tuple(row[: file.keys]): row for row in file.cells(rtl)}
+    order, place = list(rows), len(rows)
+    for row in reversed(list(file.cells(rtl))):
+        key = tuple(row[: file.keys])
+        if key not in rows:
+            order.insert(place, key)
+        place = order.index(key)
+        rows[key] = row
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([columns, *rows.values()])
+    csv.writer(out, lineterminator="\n").writerows([columns, *(rows[key] for key in order)])
     return out.getvalue()
 
 
