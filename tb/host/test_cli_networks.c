@@ -426,6 +426,8 @@ static void members_explained(void **state) {
   free(cli_expect(2, "--members: \"257\" is not", "explain lenet5 --train --members 257" EMU));
   free(
       cli_expect(1, "leave --members out", "explain lenet5 --train --members 4 --memory 4MiB" EMU));
+  free(cli_expect(1, "with --members name a way",
+                  "explain lenet5 --train --members 4 --keep auto" EMU));
   free(cli_expect(1, "members", "explain resnet8 --train --members 2 --keep compressed" EMU));
   char *text =
       cli_expect(0, "", "explain resnet8 --train --batch 2 --members 1 --keep compressed" EMU);

@@ -189,3 +189,13 @@ def test_an_old_yosys_gives_way_where_a_core_is_routed(tmp_path: Path, version: 
     environment = {**os.environ, "PATH": f"{tmp_path}/path:{os.environ['PATH']}", "YOSYS": yosys}
     done = subprocess.run(["sh", "-c", f". {TOP}/scripts/ecp5.sh; ecp5_newer_yosys"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.strip().removeprefix(f"{tmp_path}/") == used, done.stderr
+
+
+@pytest.mark.parametrize(("reached", "said"), [(40.1, ""), (36.7, "FREQ=35 asks for"), (35.0, "FREQ=35 asks for"), (24.9, "")])
+def test_a_slow_core_has_a_way_out(tmp_path: Path, reached: float, said: str) -> None:
+    fmax = {"$glbnet$clk": {"achieved": reached, "constraint": 40}, "$glbnet$ft_clk$TRELLIS_IO_IN": {"achieved": 50.0, "constraint": 60}}
+    (tmp_path / "report.json").write_text(json.dumps({"fmax": fmax, "utilization": {}}))
+    run = subprocess.run([TOP / "scripts/fpga-report", tmp_path, "board", "1", "yes"], capture_output=True, text=True, check=False)
+    assert run.returncode == 1  # the FIFO's clock is missed, too, and has no way out
+    assert said in run.stdout and ("FREQ=" in run.stdout) == bool(said)
+    assert (tmp_path / "report.txt").read_text() == run.stdout

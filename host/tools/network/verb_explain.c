@@ -104,6 +104,8 @@ static int describe(struct study *s) {
                             .keep = o->keep};
   if (o->memory && o->members)
     return cli_fail("--memory is about one network: leave --members out");
+  if (o->members && o->keep.chooses)
+    return cli_fail("--keep auto chooses for one network in a --memory: with --members name a way");
   if (o->memory && o->batch) return cli_fail("--memory and --batch: one of them says the batch");
   if (asked_check_keep(&o->keep, o->memory)) return 1;
   if (o->memory && asked_largest(s->dev, &name, o->memory)) return 1;

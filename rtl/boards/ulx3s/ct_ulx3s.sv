@@ -2,14 +2,14 @@
 //
 // The top for a ULX3S (Lattice ECP5): ct_board with the PLL, the clock of the SDRAM and the cells of bidirectional pins. constraints/ulx3s.lpf has the pins.
 //
-// Clock       CoreMhz, a multiple of 5, from the 25 MHz on the board: 25 / 5 * (CoreMhz / 5), by a VCO of 400 to 600 MHz.
+// Clock       CoreMhz, a multiple of 5, from the 25 MHz on the board: 25 / 5 * (CoreMhz / 5), by a VCO of 540 to 600 MHz.
 // SDRAM       its clock is the PLL's second output, half a cycle after (and before) the core's; SdramPhase in degrees moves it, if a board wants that. What the
 //             chip sends is taken at the falling edge of the core's clock, and handed on at the rising one.
 // Reset       until the PLL has locked, and while button FIRE1 is held.
 // FIFO        an FT232H's synchronous 245 FIFO on the header J1: see docs/fpga.md. Its clock is gp[12], a clock pin.
 //
 // Parameters
-//   CoreMhz      40 .. 120, a multiple of 5
+//   CoreMhz      25 .. 120, a multiple of 5
 //   SdramPhase   degrees, 0 .. 359
 //   Core, Cols, VpuLanes, SpmWords, PackDsp, Batcher, Conv   ct_board
 
@@ -54,8 +54,8 @@ module ct_ulx3s #(
   inout  wire  [15:0] sdram_d
 );
 
-  if (CoreMhz < 40 || CoreMhz > 120 || CoreMhz % 5 != 0) begin : g_check_mhz
-    ct_error_core_mhz_must_be_a_multiple_of_5_from_40_to_120 u_error ();
+  if (CoreMhz < 25 || CoreMhz > 120 || CoreMhz % 5 != 0) begin : g_check_mhz
+    ct_error_core_mhz_must_be_a_multiple_of_5_from_25_to_120 u_error ();
   end
   if (SdramPhase > 359) begin : g_check_phase
     ct_error_sdram_phase_must_be_0_to_359_degrees u_error ();
