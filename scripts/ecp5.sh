@@ -215,7 +215,7 @@ ECP5_WAYS="4.5:0.45:1:12"
 
 # ecp5_ways DIR TOP PLACED.json ARGUMENT...: nextpnr's places for all cells, then routes by one way after the other. If none does it, the conflicts
 # of round $ease_round say where wires are short; there some sites are left free (scripts/floorplan --ease), and all is placed and routed again: up to
-# $eases times. So it goes on, too, where a clock is missed, and if that stays so the first that routed is what is left. A line for each try goes to
+# $eases times. So it goes on, too, where a clock is missed, and if that stays so the fastest is what is left. A line for each try goes to
 # DIR/tries.txt and to stderr, its log is DIR/pnr.log.
 ecp5_ways() {
   dir=$1 top=$2 json=$3
@@ -259,12 +259,20 @@ ecp5_way() {
   } | tee -a "$dir/tries.txt" >&2
   [ "$routed" != yes ] || return 0
   cp "$dir/pnr.log" "$dir/pnr-$placement-$way.log"
-  if [ "$routed" != no ] && [ ! -d "$dir/slow" ]; then
-    mkdir "$dir/slow"
+  speed=$(ecp5_speed "$dir/pnr.log")
+  if [ "$routed" != no ] && { [ ! -d "$dir/slow" ] || [ "$speed" -gt "$(cat "$dir/slow/speed")" ]; }; then
+    mkdir -p "$dir/slow"
+    echo "$speed" >"$dir/slow/speed"
     cp "$dir/pnr.log" "$dir/report.json" "$dir/slow/"
     [ -z "${ECP5_CONFIG:-}" ] || cp "$ECP5_CONFIG" "$dir/slow/config"
   fi
   return 1
+}
+
+# ecp5_speed LOG: the slowest clock, in thousandths of what was asked for.
+ecp5_speed() {
+  sed -n "s/.*Max frequency for clock *'\([^']*\)': *\([0-9.]*\) MHz.* at \([0-9.]*\) MHz).*/\1 \2 \3/p" "$1" |
+    awk '{ last[$1] = 1000 * $2 / $3 } END { for (c in last) if (least == "" || last[c] < least) least = last[c]; printf "%d\n", least }'
 }
 
 # ecp5_missed LOG: the last word on a clock of nextpnr is that it is missed.

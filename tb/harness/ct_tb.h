@@ -48,9 +48,9 @@ int ct_tb_draws(int n);
 #define CT_TB_SANITIZED 0
 #endif
 
-/* For cmocka_unit_test, of a test that spends its time in the simulated core: no sanitizer sees
- * that, so a program built with one leaves it out. (cmocka passes over an entry without function.)
- */
+/* For cmocka_unit_test, of a test that spends its time in the simulated core, which no sanitizer
+ * sees, or on more of what others do: a program built with one leaves it out. (cmocka passes over
+ * an entry without function.) */
 #define CT_PLAIN_TEST(test) \
   { #test, CT_TB_SANITIZED ? NULL : (test), NULL, NULL, NULL }
 #define CT_PLAIN_TEST_PRESTATE(test, state) \

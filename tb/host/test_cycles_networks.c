@@ -128,26 +128,24 @@ static void layers(void **state) {
 int main(void) {
 #define NET(URI, NAME, BATCH, ...) \
   { .uri = URI, .name = NAME, .batch = BATCH, __VA_ARGS__ }
-  static const struct net lenet_step = NET("sim:", "lenet5", 2, .train = true),
-                          lenet_small = NET("sim:core=16x8", "lenet5", 1, .train = true,
-                                            .keep = CT_FORMAT_HBFP8),
-                          lenet = NET("sim:core=16x8", "lenet5", 1, .train = false),
-                          resnet = NET("sim:", "resnet8", 1, .train = false),
-                          resnet_step =
-                              NET("sim:", "resnet8", 1, .train = true, .keep = CT_FORMAT_HBFP8),
-                          resnet_small = NET("sim:core=16x8", "resnet8", 1, .train = true),
-                          lenet_comp =
-                              NET("sim:", "lenet5", 2, .train = true, .keep = CT_FORMAT_COMPRESSED),
-                          lenet_masks =
-                              NET("sim:core=16x8", "lenet5", 2, .train = true,
-                                  .keep = CT_FORMAT_COMPRESSED, .masks = CT_MASKS_ON, .bits = 5),
-                          resnet_masks = NET("sim:", "resnet8", 1, .train = true,
-                                             .keep = CT_FORMAT_COMPRESSED, .masks = CT_MASKS_ON),
-                          resnet_stored =
-                              NET("sim:", "resnet8", 1, .train = true, .keep = CT_FORMAT_COMPRESSED,
-                                  .masks = CT_MASKS_STORED),
-                          resnet_comp = NET("sim:core=16x8", "resnet8", 1, .train = true,
-                                            .keep = CT_FORMAT_COMPRESSED, .bits = 5);
+  static const struct net
+      lenet_step = NET("sim:", "lenet5", 2, .train = true),
+      lenet_small = NET("sim:core=16x8", "lenet5", 1, .train = true, .keep = CT_FORMAT_HBFP8),
+      lenet = NET("sim:core=16x8", "lenet5", 1, .train = false),
+      resnet = NET("sim:", "resnet8", 1, .train = false),
+      resnet_step = NET("sim:", "resnet8", 1, .train = true, .keep = CT_FORMAT_HBFP8),
+      resnet_small = NET("sim:core=16x8", "resnet8", 1, .train = true),
+      lenet_comp = NET("sim:", "lenet5", 2, .train = true, .keep = CT_FORMAT_COMPRESSED),
+      lenet_masks = NET("sim:core=16x8", "lenet5", 2, .train = true, .keep = CT_FORMAT_COMPRESSED,
+                        .masks = CT_MASKS_ON, .bits = 5),
+      lenet_stored = NET("sim:core=16x8", "lenet5", 1, .train = true, .keep = CT_FORMAT_COMPRESSED,
+                         .masks = CT_MASKS_STORED),
+      resnet_masks = NET("sim:", "resnet8", 1, .train = true, .keep = CT_FORMAT_COMPRESSED,
+                         .masks = CT_MASKS_ON),
+      resnet_stored = NET("sim:", "resnet8", 1, .train = true, .keep = CT_FORMAT_COMPRESSED,
+                          .masks = CT_MASKS_STORED),
+      resnet_comp = NET("sim:core=16x8", "resnet8", 1, .train = true, .keep = CT_FORMAT_COMPRESSED,
+                        .bits = 5);
   const struct CMUnitTest tests[] = {
       CT_PLAIN_TEST_PRESTATE(layers, (void *)&lenet_step),
       cmocka_unit_test_prestate(layers, (void *)&lenet_small),
@@ -156,7 +154,8 @@ int main(void) {
       CT_PLAIN_TEST_PRESTATE(layers, (void *)&resnet_step),
       CT_PLAIN_TEST_PRESTATE(layers, (void *)&resnet_small),
       CT_PLAIN_TEST_PRESTATE(layers, (void *)&lenet_comp),
-      CT_PLAIN_TEST_PRESTATE(layers, (void *)&lenet_masks),
+      cmocka_unit_test_prestate(layers, (void *)&lenet_masks),
+      cmocka_unit_test_prestate(layers, (void *)&lenet_stored),
       CT_PLAIN_TEST_PRESTATE(layers, (void *)&resnet_masks),
       CT_PLAIN_TEST_PRESTATE(layers, (void *)&resnet_stored),
       CT_PLAIN_TEST_PRESTATE(layers, (void *)&resnet_comp),

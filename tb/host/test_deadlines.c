@@ -344,7 +344,7 @@ static unsigned run_load(const struct load *l) {
 static void deadlines_hold(void **state) {
   (void)state;
   ct_rng rng = ct_rng_make(77);
-  for (unsigned draw = 0; draw < (CT_TB_SANITIZED ? 2 : 10); ++draw) {
+  for (unsigned draw = 0; draw < (CT_TB_SANITIZED ? 5 : 10); ++draw) {
     const struct load l = {.uri = draw % 5 == 4 ? "sim:dram=32,stall=10" : "sim:dram=32",
                            .models = 1 + (int)ct_rng_below(&rng, BED_MODELS),
                            .training = draw % 2,

@@ -313,7 +313,7 @@ static void targets_of_the_large_network(void **state) {
 static void with_a_floor(void **state) {
   (void)state;
   bounds_hold("--network digits --training stress --floor 64");
-  bounds_hold("--network 32x2 --training stress --floor 200 --device sim:core=16x8,bandwidth=8");
+  bounds_hold("--network 32x2 --training stress --floor 200 --device sim:core=16x8,bandwidth=2");
 }
 
 int main(void) {

@@ -192,13 +192,32 @@ def test_experiments_fit_the_files(docs: Path, tmp_path_factory: pytest.TempPath
     assert "| 784-512-256-10 | PRIORITY | 1.000 | 1.000 | 1.000 | 1.000 |" not in (docs / "results.md").read_text()
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "all_of_them"),
+    [
+        ("", "p2 p1", "p2 p1"),
+        ("p1 p2 q1", "p1 p2 p4 q1", "p1 p2 p4 q1"),
+        ("p1 q1 r1", "p1 p2 r1 r2", "p1 p2 q1 r1 r2"),
+        ("p1 p2 q1", "p1 p2 p4", "p1 p2 p4 q1"),
+        ("p2 q1", "p1 p2", "p1 p2 q1"),
+        ("p1 p2 s1", "p1 q1 s1", "p1 p2 q1 s1"),
+        ("r3 q2", "p1 q2", "r3 q2 p1"),
+        ("p1", "q1 q1", "p1 q1"),
+    ],
+)
+def test_places_of_new_rows(old: str, new: str, all_of_them: str) -> None:
+    text = "a,b,x,rtl_commit\n" + "".join(f"{k[0]},{k[1]},9,old\n" for k in old.split())
+    f = DataFile("f", 2, "a b x", [{"a": k[0], "b": k[1], "x": 1} for k in new.split()])
+    lines = [line.split(",") for line in merged(text if old else "", f, "new").splitlines()[1:]]
+    assert [a + b for a, b, *_ in lines] == all_of_them.split()
+    assert all((x, rtl) == (("1", "new") if a + b in new.split() else ("9", "old")) for a, b, x, rtl in lines)
+
+
 def test_merging() -> None:
     f = DataFile("f", 2, "a b x:.2f y", [{"a": "p", "b": 1, "x": 0.126, "y": None}, {"a": "q", "b": 2, "x": float("inf"), "y": True}])
     text = "a,b,x,y,rtl_commit\np,1,9,9,old\np,2,8,8,old\n"
     assert merged(text, f, "new") == "a,b,x,y,rtl_commit\np,1,0.13,,new\np,2,8,8,old\nq,2,inf,yes,new\n"
     assert merged("", f, "new").splitlines()[1:] == ["p,1,0.13,,new", "q,2,inf,yes,new"]
-    between = "a,b,x,y,rtl_commit\nr,3,8,8,old\nq,2,8,8,old\n"  # there is a place for the first
-    assert merged(between, f, "new").splitlines()[1:] == ["r,3,8,8,old", "p,1,0.13,,new", "q,2,inf,yes,new"]
     with pytest.raises(Failure, match=r"f\.csv has the columns a, b, rtl_commit, not"):
         merged("a,b,rtl_commit\n", f, "new")
     with pytest.raises(Failure, match="the experiment other has no files"):

@@ -2,7 +2,7 @@
 //
 // The top for a ULX3S (Lattice ECP5): ct_board with the PLL, the clock of the SDRAM and the cells of bidirectional pins. constraints/ulx3s.lpf has the pins.
 //
-// Clock       CoreMhz, a multiple of 5, from the 25 MHz on the board: 25 / 5 * (CoreMhz / 5), by a VCO of 540 to 600 MHz.
+// Clock       CoreMhz, a multiple of 5, from the 25 MHz on the board: 25 / 5 * (CoreMhz / 5), by a VCO of 525 to 600 MHz.
 // SDRAM       its clock is the PLL's second output, half a cycle after (and before) the core's; SdramPhase in degrees moves it, if a board wants that. What the
 //             chip sends is taken at the falling edge of the core's clock, and handed on at the rising one.
 // Reset       until the PLL has locked, and while button FIRE1 is held.

@@ -238,20 +238,30 @@ def files_of(summary: Json) -> list[DataFile]:
 # ---- The folder ----
 
 
+def place_of(key: tuple[str, ...], before: tuple[str, ...], order: list[tuple[str, ...]]) -> int:
+    """Where a new row goes: behind the new one before it, if both have the same first cell; else to those that have its own; else behind all that have that of the one before."""
+    if before[:1] == key[:1]:
+        return order.index(before) + 1
+    own = [i for i, k in enumerate(order) if k[0] == key[0]]
+    last = [i for i, k in enumerate(order) if k[:1] == before[:1]]
+    return own[0] if own else last[-1] + 1 if last else len(order)
+
+
 def merged(text: str, file: DataFile, rtl: str) -> str:
-    """The file with the new rows in the place of those with the same key; another comes in front of the new one behind it, or at the end."""
+    """The file with the new rows in the place of those with the same key, or where place_of says."""
     columns = [*file.names(), RTL]
     old = list(csv.reader(io.StringIO(text)))
     if old and old[0] != columns:
         raise Failure(f"{file.name}.csv has the columns {', '.join(old[0])}, not {', '.join(columns)}; remove it, or put it right")
     rows = {tuple(row[: file.keys]): row for row in old[1:]}
-    order, place = list(rows), len(rows)
-    for row in reversed(list(file.cells(rtl))):
+    order = list(rows)
+    before: tuple[str, ...] = ()
+    for row in file.cells(rtl):
         key = tuple(row[: file.keys])
         if key not in rows:
-            order.insert(place, key)
-        place = order.index(key)
+            order.insert(place_of(key, before, order), key)
         rows[key] = row
+        before = key
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows([columns, *(rows[key] for key in order)])
     return out.getvalue()
