@@ -492,7 +492,7 @@ static void fits_the_memory(void **state) {
 }
 
 /* Left to it, it takes the way that has room for most; without pages the best that is left.
- * (Minutes under sanitizers, which see the same code for lenet5 above.) */
+ * (A minute under sanitizers, which see the same code for lenet5 above.) */
 static void way_for_the_memory(void **state) {
   (void)state;
   json_t *root = cli_expect_json("explain resnet8 --train --keep auto --memory 6MiB --json -" EMU);
