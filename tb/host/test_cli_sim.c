@@ -117,13 +117,37 @@ static void products_keep_their_rate(void **state) {
                {"--shape 128x128x128 --bandwidth 2", 0.417},
                {"--shape 1x512x512", 0.053},
                {"--shape 64x64x64 --result fp32", 0.485},
-               {"--shape 128x128x128 --beside inference", 0.28}};
+               {"--shape 128x128x128 --beside inference", 0.44}};
   for (size_t i = 0; i < sizeof rates / sizeof *rates; ++i) {
     char text[128];
     snprintf(text, sizeof text, "bench gemm %s --json -", rates[i].options);
     json_t *root = cli_expect_json(text);
     assert_true(cli_number_at(json_array_get(json_object_get(root, "products"), 0),
                               "utilisation") >= rates[i].least);
+    json_decref(root);
+  }
+}
+
+/* Beside inference a row tile of the neighbour's goes in front of each of the product's: its rows
+ * count twice in the bound, and no product is faster than that. */
+static void turns_are_in_the_bound(void **state) {
+  (void)state;
+  static const struct {
+    const char *options;
+    double rows; /* of the array, its own, in cycles */
+  } of[] = {{"--shape 128x128x128", 8 * 1024},
+            {"--shape 128x256x64 --result fp32", 8 * 1024},
+            {"--shape 120x128x128", 120 * 64},
+            {"--core 16x8 --shape 128x128x128", 16 * 1024}};
+  for (size_t i = 0; i < sizeof of / sizeof *of; ++i) {
+    char text[128];
+    snprintf(text, sizeof text, "bench gemm %s --beside inference --json -", of[i].options);
+    json_t *root = cli_expect_json(text);
+    json_t *figure = json_array_get(json_object_get(root, "products"), 0);
+    const double bound = cli_number_at(figure, "bound_cycles");
+    if (bound < 1.95 * of[i].rows || bound > 2.2 * of[i].rows ||
+        bound > cli_number_at(figure, "cycles"))
+      fail_msg("%s: a bound of %.0f cycles", of[i].options, bound);
     json_decref(root);
   }
 }
@@ -520,7 +544,8 @@ static void serving_in_batches(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(same_product_as_emu),       cmocka_unit_test(products_of_all_kinds),
-      cmocka_unit_test(products_keep_their_rate),  cmocka_unit_test(counters_add_up),
+      cmocka_unit_test(products_keep_their_rate),  cmocka_unit_test(turns_are_in_the_bound),
+      cmocka_unit_test(counters_add_up),
       cmocka_unit_test(operations_are_counted),    cmocka_unit_test(trace_of_a_product),
       cmocka_unit_test(serving_while_training),    cmocka_unit_test(policies_change_no_bit),
       cmocka_unit_test(stops_before_serving),      cmocka_unit_test(stops_cleanly),

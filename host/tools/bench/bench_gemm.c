@@ -8,8 +8,8 @@
  * cycles each) and the bytes that have to cross the memory port at the scratchpad's size, plus four
  * memory latencies (descriptor, program, first operands, last answer). Beside the other queue it is
  * the bound of the share that the product had: on top of its reads and writes come the beats of the
- * other queue for which one of them waited, and on top of its rows, under ROUND_ROBIN, the
- * neighbour's operation (the rows that meet one weight tile) between each two of its own.
+ * other queue for which one of them waited, and on top of its rows, under ROUND_ROBIN, a row tile of
+ * the neighbour's, 16 rows, in each place where it had the array between two of its own rows.
  *
  * The grid of docs/results.md is the experiment's: host/python/coltrain/experiments/utilisation.py.
  */
@@ -162,22 +162,27 @@ static void trace_add(struct stretches *s, uint64_t cycle) {
   if (s->count <= SHOWN_RUNS) memcpy(s->first, s->last, sizeof s->first);
 }
 
-/* Rows that the other queue had of the array, of one operation between each two of this one's. */
+/* Cycles of the array that the other queue had between two rows of this one: a row tile of it goes
+ * in front of one of this queue's (every one of the neighbour's has CT_TILE rows). What it had on
+ * top of that, this queue did not ask for. */
 struct turns {
   enum ct_queue queue;
-  uint64_t rows;
-  bool over; /* it had its operation */
+  uint64_t most; /* of a row tile */
+  uint64_t run;  /* since this queue's last row */
+  uint64_t rows; /* in all */
 };
 
-static bool saw(uint64_t events, enum ct_probe_event event, enum ct_queue queue) {
-  return events >> (CT_PROBE_UNIT_BITS * CT_UNIT_MXU + 2 * event + queue) & 1;
+static bool row_used(uint64_t events, enum ct_queue queue) {
+  return events >> (CT_PROBE_UNIT_BITS * CT_UNIT_MXU + 2 * CT_PROBE_USED + queue) & 1;
 }
 
 static void turns_add(struct turns *t, uint64_t events) {
-  const enum ct_queue other = t->queue == CT_TRAINING ? CT_INFERENCE : CT_TRAINING;
-  t->rows += !t->over && saw(events, CT_PROBE_USED, other);
-  t->over =
-      (t->over || saw(events, CT_PROBE_ACCEPT, other)) && !saw(events, CT_PROBE_ACCEPT, t->queue);
+  if (row_used(events, t->queue)) {
+    t->rows += t->run < t->most ? t->run : t->most;
+    t->run = 0;
+  } else {
+    t->run += row_used(events, t->queue == CT_TRAINING ? CT_INFERENCE : CT_TRAINING);
+  }
 }
 
 static void trace_cycle(struct trace *t, uint64_t cycle, uint64_t events) {
@@ -291,7 +296,7 @@ static int run_product(ct_device *dev, struct neighbour *n, struct figure *f,
   int rc = watched ? ct_probe(dev, &probe) : 0;
   for (unsigned i = 0; rc >= 0 && i < f->runs; ++i) {
     memset(&f->trace, 0, sizeof f->trace);
-    f->turns = (struct turns){.queue = f->queue};
+    f->turns.run = f->turns.rows = 0;
     rc = ct_counters(dev, f->queue, before, CT_MAX_COUNTERS);
     if (rc >= 0) rc = ct_now(dev, &from);
     if (rc >= 0) rc = run_measured(dev, n, p, f->queue, r);
@@ -319,6 +324,8 @@ static int measure(ct_device *dev, struct neighbour *n, struct figure *f, const 
   bench_product_free(dev, kept);
   *kept = p;
   rc = ct_info(dev, &info);
+  if (rc >= 0)
+    f->turns = (struct turns){.queue = f->queue, .most = (uint64_t)CT_TILE * 16 / info.array_cols};
   if (rc >= 0) rc = run_product(dev, n, f, &p, &r);
   if (rc >= 0) rc = bench_product_read(dev, &p, &got);
   if (rc >= 0) conclude(f, &r, &info, ct_window_words(dev));
