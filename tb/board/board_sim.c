@@ -6,8 +6,12 @@
 #include "ct_board_dut.h"
 #include "host/transports/sim/ct_sdram_chip.h"
 
-/* The board's clocks and the serial line, in picoseconds: 40 MHz, 60 MHz, 3 Mbaud. */
-enum { CORE_PS = 25000, FT_PS = 16667, BIT_PS = 333333 };
+#ifndef BOARD_MHZ
+#define BOARD_MHZ 40 /* the core, what ClockHz of the model says */
+#endif
+
+/* The board's clocks and the serial line, in picoseconds: 60 MHz of the FIFO, 3 Mbaud. */
+enum { CORE_PS = 1000000 / BOARD_MHZ, FT_PS = 16667, BIT_PS = 333333 };
 enum { RESET_CYCLES = 8, SILENCE_BITS = 30 };
 
 /* A byte on a serial line: bits are counted from its start bit. */
