@@ -121,7 +121,8 @@ static int none_found(const struct ct_usb_where *where, char *why, size_t whysiz
              vid, where->pid, what);
   else if (where->vid)
     snprintf(why, whysize,
-             "no board %04" PRIx64 ":%04x or %04" PRIx64 ":%04x%s is on USB (lsusb lists what is; "
+             "no board %04" PRIx64 ":%04x or %04" PRIx64
+             ":%04x%s is on USB (lsusb lists what is; "
              "usb:vid=,pid= names others)",
              vid, FT232H, vid, FT2232H, what);
   else
