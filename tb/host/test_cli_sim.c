@@ -543,15 +543,23 @@ static void serving_in_batches(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(same_product_as_emu),       cmocka_unit_test(products_of_all_kinds),
-      cmocka_unit_test(products_keep_their_rate),  cmocka_unit_test(turns_are_in_the_bound),
+      cmocka_unit_test(same_product_as_emu),
+      cmocka_unit_test(products_of_all_kinds),
+      cmocka_unit_test(products_keep_their_rate),
+      cmocka_unit_test(turns_are_in_the_bound),
       cmocka_unit_test(counters_add_up),
-      cmocka_unit_test(operations_are_counted),    cmocka_unit_test(trace_of_a_product),
-      cmocka_unit_test(serving_while_training),    cmocka_unit_test(policies_change_no_bit),
-      cmocka_unit_test(stops_before_serving),      cmocka_unit_test(stops_cleanly),
-      cmocka_unit_test(measuring_stops_cleanly),   cmocka_unit_test(a_report),
-      cmocka_unit_test(traces_say_what_they_hold), cmocka_unit_test(a_step_is_explained),
-      cmocka_unit_test(members_are_explained),     cmocka_unit_test(serving_in_batches),
+      cmocka_unit_test(operations_are_counted),
+      cmocka_unit_test(trace_of_a_product),
+      cmocka_unit_test(serving_while_training),
+      cmocka_unit_test(policies_change_no_bit),
+      cmocka_unit_test(stops_before_serving),
+      cmocka_unit_test(stops_cleanly),
+      cmocka_unit_test(measuring_stops_cleanly),
+      cmocka_unit_test(a_report),
+      cmocka_unit_test(traces_say_what_they_hold),
+      cmocka_unit_test(a_step_is_explained),
+      cmocka_unit_test(members_are_explained),
+      cmocka_unit_test(serving_in_batches),
       cmocka_unit_test(deadlines_by_default),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);

@@ -251,15 +251,40 @@ open(given["--bit"], "w").write(open(given["--input"]).read())
 }
 
 
+def make_tiny(folder: Path, yosys: str = TOOLS["yosys"], **variables: str) -> subprocess.CompletedProcess[str]:
+    """scripts/fpga with tools that are made up, for a board without a core."""
+    for tool, text in (TOOLS | {"yosys": yosys}).items():
+        (folder / tool).write_text("#!/usr/bin/python3\n" + text)
+        (folder / tool).chmod(0o755)
+    named = {"YOSYS": "yosys", "NEXTPNR": "nextpnr-ecp5", "ECPPACK": "ecppack"}
+    environment = {**os.environ, **{k: str(folder / v) for k, v in named.items()}, "RTL": "", "RTL_INCLUDES": "rtl/include", "BUILD": str(folder), **variables}
+    return subprocess.run(["scripts/fpga", "ulx3s", "tiny"], cwd=TOP, env=environment, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize(("freq", "ends", "made"), [("", 0, "35 MHz"), ("35", 0, "35 MHz"), ("45", 1, ""), ("40", 1, "")])
 def test_the_board_is_made_with_a_slower_core(tmp_path: Path, freq: str, ends: int, made: str) -> None:
-    for tool, text in TOOLS.items():
-        (tmp_path / tool).write_text("#!/usr/bin/python3\n" + text)
-        (tmp_path / tool).chmod(0o755)
-    named = {"YOSYS": "yosys", "NEXTPNR": "nextpnr-ecp5", "ECPPACK": "ecppack"}
-    environment = {**os.environ, **{k: str(tmp_path / v) for k, v in named.items()}, "RTL": "", "RTL_INCLUDES": "rtl/include", "BUILD": str(tmp_path), "FREQ": freq}
-    run = subprocess.run(["scripts/fpga", "ulx3s", "tiny"], cwd=TOP, env=environment, capture_output=True, text=True, check=False)
+    run = make_tiny(tmp_path, FREQ=freq)
     bit = tmp_path / "fpga/ulx3s-tiny/ulx3s.bit"
     assert run.returncode == ends and (bit.read_text() if bit.exists() else "") == made, run.stdout + run.stderr
     assert ("the same board with a core of 35 MHz" in run.stdout) == (not freq)
     assert (tmp_path / "fpga/ulx3s-tiny/report-40.txt").exists() == (not freq)
+
+
+@pytest.mark.parametrize("wrong", ["FREQ=33", "FREQ=20", "FREQ=125", "FREQ=40.0", "FREQ=abc", "SEED=abc", "SEED=-1", "LIMIT=3h", "STALL=0", "EASES=x", "WAYS=1:2"])
+def test_what_is_wrong_is_said_before_synthesis(tmp_path: Path, wrong: str) -> None:
+    name, value = wrong.split("=")
+    run = make_tiny(tmp_path, **{name: value})
+    assert run.returncode == 2 and "synthesis" not in run.stdout
+    assert run.stderr.startswith(f'{name}: "{value}" is not' if name == "WAYS" else f"{name}={value}: a whole number from "), run.stderr
+
+
+@pytest.mark.parametrize("broken", ["", "crossing", "synthesis"])
+def test_no_bitstream_of_a_run_before_stays(tmp_path: Path, broken: str) -> None:
+    folder = tmp_path / "fpga/ulx3s-tiny"
+    folder.mkdir(parents=True)
+    (folder / "ulx3s.bit").write_text("of the run before")
+    yosys = TOOLS["yosys"].replace("u.level_q", "u.other_q") if broken == "crossing" else TOOLS["yosys"]
+    run = make_tiny(tmp_path, "import sys\nsys.exit(1)\n" if broken == "synthesis" else yosys)
+    assert run.returncode == bool(broken), run.stdout + run.stderr
+    assert (folder / "ulx3s.bit").exists() == (not broken)
+    assert broken or (folder / "ulx3s.bit").read_text() == "35 MHz"

@@ -239,7 +239,10 @@ static void what_is_refused(void **state) {
   struct ct_usb_bed *bed = ct_usb_bed_new("emu:dram=32", "CT0001");
   tiny_refused("usb:serial=other", CT_ERR_NOT_FOUND, "serial number \"other\"");
   tiny_refused("usb:bus=3,addr=4", CT_ERR_NOT_FOUND, "at bus 3, address 4");
-  tiny_refused("usb:vid=0x1234,pid=0x5678", CT_ERR_NOT_FOUND, "no board 1234:5678");
+  tiny_refused("usb:bus=3", CT_ERR_NOT_FOUND, "at bus 3 is on USB");
+  tiny_refused("usb:addr=9", CT_ERR_NOT_FOUND, "at address 9 is on USB");
+  tiny_refused("usb:vid=0x1234,pid=0x5678", CT_ERR_NOT_FOUND, "no board 1234:5678 is on USB");
+  tiny_refused("usb:vid=0x1234", CT_ERR_NOT_FOUND, "no board 1234:6014 or 1234:6010 is on USB");
   tiny_refused("usb:speed=3", CT_ERR_ARG, "has no option \"speed\"");
   ct_usb_bed_faults(bed, (struct ct_usb_faults){.busy = true});
   tiny_refused("usb:", CT_ERR_BUSY, "in use by another program");

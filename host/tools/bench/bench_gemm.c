@@ -8,8 +8,8 @@
  * cycles each) and the bytes that have to cross the memory port at the scratchpad's size, plus four
  * memory latencies (descriptor, program, first operands, last answer). Beside the other queue it is
  * the bound of the share that the product had: on top of its reads and writes come the beats of the
- * other queue for which one of them waited, and on top of its rows, under ROUND_ROBIN, a row tile of
- * the neighbour's, 16 rows, in each place where it had the array between two of its own rows.
+ * other queue for which one of them waited, and on top of its rows, under ROUND_ROBIN, a row tile
+ * of the neighbour's, 16 rows, in each place where it had the array between two of its own rows.
  *
  * The grid of docs/results.md is the experiment's: host/python/coltrain/experiments/utilisation.py.
  */

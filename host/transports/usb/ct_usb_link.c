@@ -104,16 +104,27 @@ static bool has_serial(const struct ct_usb_where *where, libusb_device_handle *h
   return n > 0 && !strcmp((const char *)text, where->serial);
 }
 
+/* Only what was asked for is named. */
 static int none_found(const struct ct_usb_where *where, char *why, size_t whysize) {
+  const uint64_t vid = where->vid ? where->vid : FTDI;
   char what[160] = "";
   if (where->serial[0])
     snprintf(what, sizeof what, " with the serial number \"%s\"", where->serial);
-  else if (where->bus || where->address)
+  else if (where->bus && where->address)
     snprintf(what, sizeof what, " at bus %" PRIu64 ", address %" PRIu64, where->bus,
              where->address);
-  if (where->vid || where->pid)
+  else if (where->bus || where->address)
+    snprintf(what, sizeof what, " at %s %" PRIu64, where->bus ? "bus" : "address",
+             where->bus ? where->bus : where->address);
+  if (where->pid)
     snprintf(why, whysize, "no board %04" PRIx64 ":%04" PRIx64 "%s is on USB (lsusb lists them)",
-             where->vid ? where->vid : FTDI, where->pid, what);
+             vid, where->pid, what);
+  else if (where->vid)
+    snprintf(why, whysize,
+             "no board %04" PRIx64 ":%04x or %04" PRIx64
+             ":%04x%s is on USB (lsusb lists what is; "
+             "usb:vid=,pid= names others)",
+             vid, FT232H, vid, FT2232H, what);
   else
     snprintf(why, whysize,
              "no board with an FT232H or FT2232H (0403:6014, 0403:6010)%s is on USB (lsusb lists "
