@@ -27,7 +27,11 @@ module EHXPLLL #(
   parameter CLKOS_ENABLE  = "DISABLED",
   parameter CLKOS_DIV     = 8,
   parameter CLKOS_CPHASE  = 0,
-  parameter CLKOS_FPHASE  = 0
+  parameter CLKOS_FPHASE  = 0,
+  parameter CLKOS2_ENABLE = "DISABLED",
+  parameter CLKOS2_DIV    = 8,
+  parameter CLKOS2_CPHASE = 0,
+  parameter CLKOS2_FPHASE = 0
 ) (
   input  logic CLKI,
   input  logic CLKFB,

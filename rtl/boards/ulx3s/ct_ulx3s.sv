@@ -2,10 +2,12 @@
 //
 // The top for a ULX3S (Lattice ECP5): ct_board with the PLL, the clock of the SDRAM and the cells of bidirectional pins. constraints/ulx3s.lpf has the pins.
 //
-// Clock       CoreMhz, a multiple of 5, from the 25 MHz on the board: 25 / 5 * (CoreMhz / 5), by a VCO of 525 to 600 MHz.
+// Clock       CoreMhz, a multiple of 5, from the 25 MHz on the board, by a VCO of 400 to 750 MHz. A third output of 25 MHz goes back into the PLL, so
+//             that its phase detector has 25 MHz whatever the core's clock is (the data sheet asks for 10 at least, or LOCK may never rise).
 // SDRAM       its clock is the PLL's second output, half a cycle after (and before) the core's; SdramPhase in degrees moves it, if a board wants that. What the
 //             chip sends is taken at the falling edge of the core's clock, and handed on at the rising one.
 // Reset       until the PLL has locked, and while button FIRE1 is held.
+// ESP32       wifi_gpio0 is high, or the board's ESP32 may start anew and load a bitstream of its own.
 // FIFO        an FT232H's synchronous 245 FIFO on the header J1: see docs/fpga.md. Its clock is gp[12], a clock pin.
 //
 // Parameters
@@ -29,6 +31,7 @@ module ct_ulx3s #(
   input  logic        clk_25mhz,
   input  logic        btn_fire1,    // high while it is held
   output logic [7:0]  led,
+  output logic        wifi_gpio0,   // high
 
   output logic        ftdi_rxd,     // to the FT231X
   input  logic        ftdi_txd,     // from it
@@ -61,22 +64,30 @@ module ct_ulx3s #(
     ct_error_sdram_phase_must_be_0_to_359_degrees u_error ();
   end
 
-  // The VCO runs at CoreMhz * Div; a phase is counted in eighths of its cycles.
-  localparam int unsigned Div    = 600 / CoreMhz;
+  // The VCO runs at VcoMhz, a multiple of 25; a phase is counted in eighths of its cycles.
+  localparam int unsigned Div    = 5 * (150 / CoreMhz);
+  localparam int unsigned VcoMhz = CoreMhz * Div;
   localparam int unsigned Base   = Div / 2;
   localparam int unsigned Eighth = (8 * Div * SdramPhase) / 360;
 
+  if (VcoMhz < 400 || VcoMhz > 800 || VcoMhz % 25 != 0) begin : g_check_vco
+    ct_error_pll_vco_must_be_400_to_800_mhz u_error ();
+  end
+
   logic clk, locked;
-  (* FREQUENCY_PIN_CLKI = "25", ICP_CURRENT = "12", LPF_RESISTOR = "8" *)
+  (* FREQUENCY_PIN_CLKI = "25", ICP_CURRENT = "12", LPF_RESISTOR = "8", MFG_ENABLE_FILTEROPAMP = "1", MFG_GMCREF_SEL = "2" *)
   EHXPLLL #(
-    .CLKI_DIV(5), .CLKFB_DIV(CoreMhz / 5), .FEEDBK_PATH("CLKOP"),
+    .CLKI_DIV(1), .CLKFB_DIV(1), .FEEDBK_PATH("INT_OS2"),
+    .CLKOS2_ENABLE("ENABLED"), .CLKOS2_DIV(VcoMhz / 25), .CLKOS2_CPHASE(VcoMhz / 25 - 1), .CLKOS2_FPHASE(0),
     .CLKOP_ENABLE("ENABLED"), .CLKOP_DIV(Div), .CLKOP_CPHASE(Base), .CLKOP_FPHASE(0),
     .CLKOS_ENABLE("ENABLED"), .CLKOS_DIV(Div), .CLKOS_CPHASE(Base + Eighth / 8), .CLKOS_FPHASE(Eighth % 8)
   ) u_pll (
-    .CLKI(clk_25mhz), .CLKFB(clk), .CLKOP(clk), .CLKOS(sdram_clk), .LOCK(locked),
+    .CLKI(clk_25mhz), .CLKFB(1'b0), .CLKOP(clk), .CLKOS(sdram_clk), .LOCK(locked),
     .RST(1'b0), .STDBY(1'b0), .PHASESEL0(1'b0), .PHASESEL1(1'b0), .PHASEDIR(1'b1), .PHASESTEP(1'b1), .PHASELOADREG(1'b1),
     .PLLWAKESYNC(1'b0), .ENCLKOP(1'b0), .ENCLKOS(1'b0)
   );
+
+  assign wifi_gpio0 = 1'b1;
 
   logic [7:0]  ft_in, ft_out;
   logic [15:0] dq_in, dq_in_q, dq_out;
