@@ -142,7 +142,7 @@ SIM_MODELS := ct_core ct_core_16x8 ct_core_16x4
 SIM_PARAMS_ct_core_16x8 := -GCols=8 -GVpuLanes=4 -GSpmWords=8192
 SIM_PARAMS_ct_core_16x4 := -GCols=4 -GVpuLanes=4 -GSpmWords=4096 -GCompress=0
 # For memory=sdram: the controller at some clocks (MHz) with both CAS latencies, a small model each.
-SIM_SDRAM  := $(foreach f,40 60 80 100,ct_sdram_$(f)_2 ct_sdram_$(f)_3)
+SIM_SDRAM  := $(foreach f,25 30 35 40 60 80 100,ct_sdram_$(f)_2 ct_sdram_$(f)_3)
 SIM_LIBS   := $(foreach m,$(SIM_MODELS) $(SIM_SDRAM),$(BUILD)/sim/$(m)/$(m).a)
 SIM_OBJS   := $(SIM_SRCS:%.c=$(BUILD)/sim/obj/%.o)
 

@@ -5,6 +5,12 @@
 
 #include "ct_sdram_100_2_dut.h"
 #include "ct_sdram_100_3_dut.h"
+#include "ct_sdram_25_2_dut.h"
+#include "ct_sdram_25_3_dut.h"
+#include "ct_sdram_30_2_dut.h"
+#include "ct_sdram_30_3_dut.h"
+#include "ct_sdram_35_2_dut.h"
+#include "ct_sdram_35_3_dut.h"
 #include "ct_sdram_40_2_dut.h"
 #include "ct_sdram_40_3_dut.h"
 #include "ct_sdram_60_2_dut.h"
@@ -38,7 +44,15 @@ struct ct_sdram_mem {
     name##_reset(d, 2);                                                 \
     return d;                                                           \
   }
-#define MODELS(X) X(40, 2) X(40, 3) X(60, 2) X(60, 3) X(80, 2) X(80, 3) X(100, 2) X(100, 3)
+#define BOTH(X, mhz) X(mhz, 2) X(mhz, 3)
+#define MODELS(X) \
+  BOTH(X, 25)     \
+  BOTH(X, 30)     \
+  BOTH(X, 35)     \
+  BOTH(X, 40)     \
+  BOTH(X, 60)     \
+  BOTH(X, 80)     \
+  BOTH(X, 100)
 #define FUNCTIONS(mhz, cas)             \
   CT_SDRAM_GLUE(ct_sdram_##mhz##_##cas) \
   OPEN(ct_sdram_##mhz##_##cas)

@@ -17,7 +17,7 @@ typedef struct ct_sdram_mem ct_sdram_mem;
 /* Whether there is a controller for this clock and CAS latency; the clocks there are, in MHz, for
  * people. */
 bool ct_sdram_mem_exists(uint64_t clock_hz, uint64_t cas);
-#define CT_SDRAM_CLOCKS "40, 60, 80 or 100"
+#define CT_SDRAM_CLOCKS "25, 30, 35, 40, 60, 80 or 100"
 
 /* As it is after power-up, all bytes zeros. NULL if there is no such controller, or no memory for
  * it. */
