@@ -65,12 +65,25 @@ def test_one_that_was_ended_is_waited_for(tmp_path: Path) -> None:
     first.communicate(timeout=60)
 
 
+def test_what_failed_is_said(tmp_path: Path) -> None:
+    top, env = clone(tmp_path)
+    executable(top / "scripts/waves", "echo 'Error: the disk is full' >&2\nexit 1\n")
+    executable(top / "scripts/onnx-runtime", "exit 1\n")
+    done = begin(top, env, "pypi")
+    why = done.communicate(timeout=60)[1]
+    assert "scripts/waves needs" in why and "Error: the disk is full (build/setup-waves.log)" in why
+    assert "nothing is said (build/setup-onnx-runtime.log)" in why
+    assert done.returncode == 0
+
+
 def test_fpga_without_newer_tools_is_an_error(tmp_path: Path) -> None:
     top, env = clone(tmp_path, newer=False)
     setup = (top / "scripts/setup").read_text().replace("need=$(missing_of \"$fpga_list\")", "need=")
     (top / "scripts/setup").write_text(setup)
+    executable(tmp_path / "path/python3", 'echo "ERROR: no such site"\necho "Try again"\nexit 1\n')
     done = begin(top, env, "fpga")
-    assert "could not be installed" in done.communicate(timeout=60)[1]
+    why = done.communicate(timeout=60)[1]
+    assert "could not be installed" in why and "ERROR: no such site (build/setup-fpga-tools.log)" in why
     assert done.returncode == 1
     executable(tmp_path / "path/nextpnr-ecp5", 'echo "(Version 0.11.1)"\n')
     assert begin(top, env, "fpga").wait(60) == 0
