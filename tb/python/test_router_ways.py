@@ -229,18 +229,25 @@ if "-V" in sys.argv:
 base = sys.argv[sys.argv.index("-l") + 1].removesuffix(".log")
 def register(clock, data, output):
     ports = {"CLK": "input", "DI": "input", "Q": "output"}
-    return {"type": "TRELLIS_FF", "parameters": {}, "port_directions": ports, "connections": {"CLK": [clock], "DI": [data], "Q": [output]}}
+    return {"type": "TRELLIS_FF", "parameters": {}, "attributes": {}, "port_directions": ports, "connections": {"CLK": [clock], "DI": [data], "Q": [output]}}
 nets = {name: {"bits": [bit]} for name, bit in {"clk": 2, "ft_clk": 3, "a": 4, "u.level_q": 5}.items()}
 module = {"cells": {"a": register(3, 4, 4), "b": register(2, 4, 5)}, "netnames": nets, "ports": {}}
+module["attributes"] = {"top": "1"}
 json.dump({"modules": {"ct_ulx3s": module}}, open(base + ".json", "w"))
-open(base + ".stat", "w").write("Number of cells: 5\\n DP16KD 5\\n")
+used = " DP16KD 5" if "tiny" in base else " DP16KD 163\\n MULT18X18D 84"
+open(base + ".stat", "w").write("Number of cells: 5\\n" + used + "\\n")
 """,
-    # A core that reaches 37.2 MHz whatever is asked for.
-    "nextpnr-ecp5": """import json, re, sys
+    # A core that reaches 37.2 MHz whatever is asked for, placed and routed at once or one after the other.
+    "nextpnr-ecp5": """import json, pathlib, re, sys
 if "--version" in sys.argv:
     sys.exit(print("(Version nextpnr-0.11.1)"))
 given = dict(zip(sys.argv, sys.argv[1:] + [""]))
-asked = int(re.search(r"CoreMhz *= *([0-9]+)", open(given["--json"].replace(".json", ".sv")).read())[1])
+asked = int(re.search(r"CoreMhz *= *([0-9]+)", pathlib.Path(given["--json"]).with_name("ct_ulx3s.sv").read_text())[1])
+said = "Info: Max frequency for clock 'clk': 37.20 MHz (%s at %d.00 MHz)" % ("PASS" if asked < 37.2 else "FAIL", asked)
+if "--write" in given:
+    pathlib.Path(given["--write"]).write_text(pathlib.Path(given["--json"]).read_text())
+    sys.exit(print(said))
+print("Info:     iter=1 wires=5000 overused=0 overuse=0 archfail=NA", said, sep="\\n")
 json.dump({"fmax": {"clk": {"achieved": 37.2, "constraint": asked}}, "utilization": {}}, open(given["--report"], "w"))
 open(given["--textcfg"], "w").write(f"{asked} MHz")
 """,
@@ -251,29 +258,32 @@ open(given["--bit"], "w").write(open(given["--input"]).read())
 }
 
 
-def make_tiny(folder: Path, yosys: str = TOOLS["yosys"], **variables: str) -> subprocess.CompletedProcess[str]:
-    """scripts/fpga with tools that are made up, for a board without a core."""
-    for tool, text in (TOOLS | {"yosys": yosys}).items():
+def make_board(folder: Path, config: str = "tiny", yosys: str = TOOLS["yosys"], nextpnr: str = TOOLS["nextpnr-ecp5"], **variables: str) -> subprocess.CompletedProcess[str]:
+    """scripts/fpga with tools that are made up. tiny, a board without a core, is placed and routed in one call, narrow by ecp5_ways."""
+    for tool, text in (TOOLS | {"yosys": yosys, "nextpnr-ecp5": nextpnr}).items():
         (folder / tool).write_text("#!/usr/bin/python3\n" + text)
         (folder / tool).chmod(0o755)
     named = {"YOSYS": "yosys", "NEXTPNR": "nextpnr-ecp5", "ECPPACK": "ecppack"}
     environment = {**os.environ, **{k: str(folder / v) for k, v in named.items()}, "RTL": "", "RTL_INCLUDES": "rtl/include", "BUILD": str(folder), **variables}
-    return subprocess.run(["scripts/fpga", "ulx3s", "tiny"], cwd=TOP, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(["scripts/fpga", "ulx3s", config], cwd=TOP, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(("freq", "ends", "made"), [("", 0, "35 MHz"), ("35", 0, "35 MHz"), ("45", 1, ""), ("40", 1, "")])
-def test_the_board_is_made_with_a_slower_core(tmp_path: Path, freq: str, ends: int, made: str) -> None:
-    run = make_tiny(tmp_path, FREQ=freq)
-    bit = tmp_path / "fpga/ulx3s-tiny/ulx3s.bit"
+@pytest.mark.parametrize("config", ["tiny", "narrow"])
+def test_the_board_is_made_with_a_slower_core(tmp_path: Path, config: str, freq: str, ends: int, made: str) -> None:
+    run = make_board(tmp_path, config, FREQ=freq, EASES="0")
+    folder = tmp_path / ("fpga/ulx3s" if config == "narrow" else f"fpga/ulx3s-{config}")
+    bit = folder / "ulx3s.bit"
     assert run.returncode == ends and (bit.read_text() if bit.exists() else "") == made, run.stdout + run.stderr
     assert ("the same board with a core of 35 MHz" in run.stdout) == (not freq)
-    assert (tmp_path / "fpga/ulx3s-tiny/report-40.txt").exists() == (not freq)
+    assert (folder / "report-40.txt").exists() == (not freq)
+    assert "not ok - it does not route" not in run.stdout
 
 
 @pytest.mark.parametrize("wrong", ["FREQ=33", "FREQ=20", "FREQ=125", "FREQ=40.0", "FREQ=abc", "SEED=abc", "SEED=-1", "LIMIT=3h", "STALL=0", "EASES=x", "WAYS=1:2"])
 def test_what_is_wrong_is_said_before_synthesis(tmp_path: Path, wrong: str) -> None:
     name, value = wrong.split("=")
-    run = make_tiny(tmp_path, **{name: value})
+    run = make_board(tmp_path, **{name: value})
     assert run.returncode == 2 and "synthesis" not in run.stdout
     assert run.stderr.startswith(f'{name}: "{value}" is not' if name == "WAYS" else f"{name}={value}: a whole number from "), run.stderr
 
@@ -284,7 +294,22 @@ def test_no_bitstream_of_a_run_before_stays(tmp_path: Path, broken: str) -> None
     folder.mkdir(parents=True)
     (folder / "ulx3s.bit").write_text("of the run before")
     yosys = TOOLS["yosys"].replace("u.level_q", "u.other_q") if broken == "crossing" else TOOLS["yosys"]
-    run = make_tiny(tmp_path, "import sys\nsys.exit(1)\n" if broken == "synthesis" else yosys)
+    run = make_board(tmp_path, "tiny", "import sys\nsys.exit(1)\n" if broken == "synthesis" else yosys)
     assert run.returncode == bool(broken), run.stdout + run.stderr
     assert (folder / "ulx3s.bit").exists() == (not broken)
     assert broken or (folder / "ulx3s.bit").read_text() == "35 MHz"
+
+
+@pytest.mark.parametrize("call", ["", "--write", "--textcfg"])
+def test_what_ended_place_and_route_is_said(tmp_path: Path, call: str) -> None:
+    """The last lines of the call that failed: the first placement, the second, the routing; none of a run before."""
+    folder = tmp_path / "fpga/ulx3s"
+    folder.mkdir(parents=True)
+    for log in ("pnr.log", "place.log", "place2.log"):
+        (folder / log).write_text("of the run before\n")
+    fails = 'if "--version" not in sys.argv and "%s" in sys.argv%s:\n    sys.exit("ERROR: it is full")\n'
+    fails %= (call or "--no-tmdriv", ' and "--no-tmdriv" not in sys.argv' if call else "")
+    tool = TOOLS["nextpnr-ecp5"].replace("given =", fails + "given =")
+    run = make_board(tmp_path, "narrow", nextpnr=tool, EASES="0")
+    assert run.returncode == 1 and "ERROR: it is full" in run.stdout and "it does not route" in run.stdout, run.stdout + run.stderr
+    assert "run before" not in run.stdout and "Traceback" not in run.stderr
