@@ -222,7 +222,7 @@ ecp5_ways() {
   shift 3
   : >"$dir/tries.txt"
   rm -rf "$dir/slow" "$dir/heat"
-  placement=0 free=
+  placement=0 sites=0 free=
   while :; do
     ecp5_bounded "$dir/place2.log" "$nextpnr" "$@" --no-route --json "$json" --write "$dir/$top.kept.json" || return 1
     # The clocks that packing found are not in what nextpnr writes.
@@ -234,7 +234,10 @@ ecp5_ways() {
     heat=$dir/heat/h_congestion_by_coordinate_$ease_round.csv
     if [ "$placement" -gt "$eases" ] || [ ! -s "$heat" ]; then break; fi
     "$python" scripts/floorplan --ease "$heat" "$json" "$dir/$top.eased.json" || return 1
-    free=" ($(grep -o '"\$filler' "$dir/$top.eased.json" | wc -l) sites of LUTs left free)"
+    # Where wires were short nowhere, it would be placed as before.
+    before=$sites sites=$(grep -o '"\$filler' "$dir/$top.eased.json" | wc -l)
+    [ "$sites" -gt "$before" ] || break
+    free=" ($sites sites of LUTs left free)"
     mv "$dir/$top.eased.json" "$dir/$top.placed.json"
     json=$dir/$top.placed.json
   done
