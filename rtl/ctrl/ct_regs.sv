@@ -11,14 +11,12 @@
 // Reads       rvalid_o three cycles after the address (counters: 6 to 24); always OKAY, unmapped addresses read 0. One at a time.
 //             Reading CYCLE_LO latches CYCLE_HI; reading the low half of a counter latches the high half (one latch for all
 //             counters: read low, then high).
-// Freeze      freeze_o follows CTRL bit 1; a write with bits 1 and 2 while frozen lowers it for one cycle: each unit that is
-//             ready then starts one operation, the others none.
 // Reset       CTRL bit 0 stops both contexts (their jobs end with RESET), waits until the memory port owes nothing (or DRAIN_LIMIT
 //             says it is dead) and then resets everything on core_rst_no for a few cycles: all blocks, all registers, completions and
 //             counters. The AXI4-Lite side and CYCLE go on; block RAM keeps its contents. The bit reads 1 until that is done.
 //
-// Reset values: POLICY 0, FLOOR 0, TRAIN_CAP 4, DRAIN_LIMIT 100000; those of a context: ct_regs_ctx.
-// TRAIN_CAP keeps to 1..8 and RING_LOG2 to 0..10: larger (smaller) values are taken as the limit.
+// Registers   those of the whole core are in ct_regs_global, those of a context in ct_regs_ctx, the counters in ct_counters; reset values are there.
+//             RING_LOG2 keeps to 0..10: a larger value is taken as 10.
 //
 // Requests     addresses 0x300..0x37f are ct_batch's: a write is taken when bat_wr_ready_i is high, too (a write of part of a word is taken and
 //              forgotten); a read holds bat_rd_valid_o until bat_rd_vld_i brings the data.
@@ -229,90 +227,37 @@ module ct_regs #(
 
   // ---- Global registers -------------------------------------------------------------------------------------------------------
 
-  logic [2:0]  policy_q, irq_enable_q;
-  logic [7:0]  floor_q, flip_bit_q;
-  logic [3:0]  train_cap_q;
-  logic        freeze_q, step_q, flip_arm_q, peek_q;
-  logic [31:0] drain_limit_q;
-  logic [19:0] dbg_addr_q;
-  logic        irq_q;
+  logic [31:0] global_rdata, cycle_hi_q;
+  logic        global_rvalid;
+  logic [4:0]  rword;
 
-  always_ff @(posedge clk_i or negedge core_rst_n) begin
-    if (!core_rst_n) begin
-      freeze_q      <= 1'b0;
-      step_q        <= 1'b0;
-      policy_q      <= ct_pkg::PolicyPriority;
-      floor_q       <= '0;
-      irq_enable_q  <= '0;
-      train_cap_q   <= 4'd4;
-      drain_limit_q <= 32'd100000;
-      dbg_addr_q    <= '0;
-      flip_bit_q    <= '0;
-      flip_arm_q    <= 1'b0;
-      peek_q        <= 1'b0;
-      irq_q         <= 1'b0;
-    end else begin
-      step_q     <= 1'b0;
-      flip_arm_q <= 1'b0;
-      peek_q     <= 1'b0;
-      irq_q      <= ((irq_enable_q & {bat_irq_i, cpl_valid_i}) != '0);
-      if (wr_global) begin
-        unique case (waddr)
-          ct_pkg::RegCtrl: begin
-            freeze_q <= wdata[1];
-            step_q   <= freeze_q && wdata[1] && wdata[2];
-          end
-          ct_pkg::RegPolicy:     policy_q      <= (Contexts == 1) ? ct_pkg::PolicyPriority : ((Batcher != 0) && wdata[2]) ? ct_pkg::PolicySlack : {1'b0, wdata[1:0]};
-          ct_pkg::RegFloor:      floor_q       <= (Contexts == 1) ? '0 : wdata[7:0];
-          ct_pkg::RegIrqEnable:  irq_enable_q  <= {(Batcher != 0) && wdata[2], wdata[1:0]};
-          ct_pkg::RegTrainCap:   train_cap_q   <= (wdata == '0) ? 4'd1 : (wdata > 32'd8) ? 4'd8 : wdata[3:0];
-          ct_pkg::RegDrainLimit: drain_limit_q <= wdata;
-          ct_pkg::RegDbgAddr:    dbg_addr_q    <= wdata[19:0];
-          ct_pkg::RegDbgFlip: begin
-            flip_arm_q <= wdata[8];
-            flip_bit_q <= wdata[7:0];
-          end
-          ct_pkg::RegDbgPeek:    peek_q        <= 1'b1;
-          default: ;
-        endcase
-      end
-    end
-  end
-
-  assign policy_o      = policy_q;
-  assign floor_o       = floor_q;
-  assign train_cap_o   = train_cap_q;
-  assign freeze_o      = freeze_q && !step_q;
-  assign drain_limit_o = drain_limit_q;
-  assign irq_o         = irq_q;
-  assign flip_arm_o    = flip_arm_q;
-  assign flip_addr_o   = dbg_addr_q;
-  assign flip_bit_o    = flip_bit_q;
-  assign peek_o        = peek_q;
-  assign peek_addr_o   = dbg_addr_q;
-
-  // What the last peek found.
-  logic         dbg_vld_q;
-  logic [127:0] dbg_data_q;
-  logic [8:0]   dbg_exp_q;  // parity error, exponent
-
-  always_ff @(posedge clk_i or negedge core_rst_n) begin
-    if (!core_rst_n)     dbg_vld_q <= 1'b0;
-    else if (peek_vld_i) dbg_vld_q <= 1'b1;
-    else if (peek_q)     dbg_vld_q <= 1'b0;
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (peek_vld_i) begin
-      dbg_data_q <= peek_data_i;
-      dbg_exp_q  <= {peek_perr_i, peek_exp_i};
-    end
-  end
+  ct_regs_global #(
+    .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .ClockHz(ClockHz), .DramMib(DramMib),
+    .Batcher(Batcher), .Conv(Conv), .Contexts(Contexts), .Compress(Compress)
+  ) u_global (
+    .clk_i,
+    .rst_ni      (core_rst_n),
+    .wr_i        (wr_global),
+    .wr_addr_i   (waddr),
+    .wr_data_i   (wdata),
+    .rd_valid_i  (global_rvalid),
+    .rd_word_i   (rword),
+    .rd_data_o   (global_rdata),
+    .hold_i      (reset_pend_q),
+    .cycle_lo_i  (cycle_q[31:0]),
+    .cycle_hi_i  (cycle_hi_q),
+    .dead_i,
+    .cpl_valid_i,
+    .bat_irq_i,
+    .irq_o,
+    .policy_o, .floor_o, .train_cap_o, .freeze_o, .drain_limit_o,
+    .flip_arm_o, .flip_addr_o, .flip_bit_o,
+    .peek_o, .peek_addr_o, .peek_vld_i, .peek_data_i, .peek_exp_i, .peek_perr_i
+  );
 
   // ---- Registers of the contexts --------------------------------------------------------------------------------------------
 
   logic [63:0] ctx_rdata;
-  logic [4:0]  ctx_rword;
   logic [1:0]  ctx_rvalid;
   logic [1:0]  ctx_tail_we, ctx_reset, ctx_cancel, ctx_pop, ctx_arena_reset;
   logic [63:0] ctx_arena_base;
@@ -329,7 +274,7 @@ module ct_regs #(
         .wr_offset_i (waddr[7:0]),
         .wr_data_i   (wdata),
         .rd_valid_i  (ctx_rvalid[c]),
-        .rd_word_i   (ctx_rword),
+        .rd_word_i   (rword),
         .rd_data_o   (ctx_rdata[32*c +: 32]),
         .ring_base_o (ring_base_o[32*c +: 32]),
         .ring_log2_o (ring_log2_o[4*c +: 4]),
@@ -409,9 +354,7 @@ module ct_regs #(
 
   rd_state_e   rd_q;
   logic [11:0] raddr_q;
-  logic [31:0]   global_q, rdata_q;
-  logic [1023:0] global_words;
-  logic [31:0] cycle_hi_q, count_hi_q;
+  logic [31:0] rdata_q, count_hi_q;
   logic        ar, is_counter, is_bat, count_req, count_vld;
   logic [63:0] count_data;
 
@@ -420,52 +363,22 @@ module ct_regs #(
   assign s_axil_rdata_o   = rdata_q;
   assign s_axil_rresp_o   = 2'b00;
   assign ar               = s_axil_arvalid_i && s_axil_arready_o;
-  assign ctx_rword        = raddr_q[6:2];
   // Each bank has 32 words.
+  assign rword            = raddr_q[6:2];
+  assign global_rvalid    = (raddr_q[11:7] == 5'd0);
   assign ctx_rvalid[0]    = (raddr_q[11:7] == 5'(ct_pkg::CtxBase >> 7));
   assign ctx_rvalid[1]    = (raddr_q[11:7] == 5'((ct_pkg::CtxBase + ct_pkg::CtxStride) >> 7));
   // Two contexts of 32 counters of 8 bytes: 0x400 .. 0x5ff.
   assign is_counter       = (raddr_q[11:9] == 3'(ct_pkg::CntBase >> 9));
   assign is_bat           = (Batcher != 0) && (raddr_q[11:7] == BatBank);
   assign bat_rd_valid_o   = (rd_q == RdBatch);
-  assign bat_rd_word_o    = {1'b0, raddr_q[6:2]};
+  assign bat_rd_word_o    = {1'b0, rword};
   assign count_req        = (rd_q == RdMux) && is_counter && !raddr_q[2];
 
-  always_comb begin
-    global_words = '0;
-    global_words[8*ct_pkg::RegId +: 32]         = ct_pkg::IdValue;
-    global_words[8*ct_pkg::RegAbi +: 32]        = ct_pkg::AbiVersion;
-    global_words[8*ct_pkg::RegGeometry +: 32]   = {8'd16, 8'(VpuLanes), 8'(Cols), 8'd16};
-    global_words[8*ct_pkg::RegSpmWords +: 32]   = SpmWords;
-    global_words[8*ct_pkg::RegClockHz +: 32]    = ClockHz;
-    global_words[8*ct_pkg::RegFeatures +: 32]   = 32'h0000_000f & ~((Contexts == 1) ? ct_pkg::FeatureTrainer : '0) | ((Batcher != 0) ? ct_pkg::FeatureBatcher : '0) |
-                                                  ((Conv != 0) ? ct_pkg::FeatureConv : '0) |
-                                                  ((Compress != 0) ? ct_pkg::FeatureCompress : '0);
-    global_words[8*ct_pkg::RegDramBytes +: 32]  = DramMib;
-    global_words[8*ct_pkg::RegCtrl +: 32]       = {30'd0, freeze_q, reset_pend_q};
-    global_words[8*ct_pkg::RegPolicy +: 32]     = 32'(policy_q);
-    global_words[8*ct_pkg::RegFloor +: 32]      = 32'(floor_q);
-    global_words[8*ct_pkg::RegIrqEnable +: 32]  = 32'(irq_enable_q);
-    global_words[8*ct_pkg::RegIrqStatus +: 32]  = 32'({bat_irq_i, cpl_valid_i});
-    global_words[8*ct_pkg::RegCycleLo +: 32]    = cycle_q[31:0];
-    global_words[8*ct_pkg::RegCycleHi +: 32]    = cycle_hi_q;
-    global_words[8*ct_pkg::RegTrainCap +: 32]   = 32'(train_cap_q);
-    global_words[8*ct_pkg::RegDrainLimit +: 32] = drain_limit_q;
-    global_words[8*ct_pkg::RegDead +: 32]       = 32'(dead_i);
-    global_words[8*ct_pkg::RegDbgAddr +: 32]    = 32'(dbg_addr_q);
-    global_words[8*ct_pkg::RegDbgFlip +: 32]    = 32'(flip_bit_q);
-    global_words[8*ct_pkg::RegDbgData0 +: 32]   = dbg_data_q[31:0];
-    global_words[8*ct_pkg::RegDbgData1 +: 32]   = dbg_data_q[63:32];
-    global_words[8*ct_pkg::RegDbgData2 +: 32]   = dbg_data_q[95:64];
-    global_words[8*ct_pkg::RegDbgData3 +: 32]   = dbg_data_q[127:96];
-    global_words[8*ct_pkg::RegDbgData4 +: 32]   = {dbg_vld_q, 22'd0, dbg_exp_q};
-  end
   always_ff @(posedge clk_i) begin
     if (ar) raddr_q <= s_axil_araddr_i & 12'hffc;
-    // Two steps: a word of each bank, but 0 of those that are not meant; then all of them together.
-    if (raddr_q[11:7] == 5'd0) global_q <= global_words[32*raddr_q[6:2] +: 32];
-    else                       global_q <= '0;
-    if (rd_q == RdPick) rdata_q <= is_counter ? count_hi_q : global_q | ctx_rdata[31:0] | ctx_rdata[63:32];
+    // Two steps: a word of each bank, but 0 of those that are not meant; then, here, all of them together.
+    if (rd_q == RdPick) rdata_q <= is_counter ? count_hi_q : global_rdata | ctx_rdata[31:0] | ctx_rdata[63:32];
     if (rd_q == RdMux) begin
       if (raddr_q == ct_pkg::RegCycleLo) cycle_hi_q <= cycle_q[63:32];
     end
@@ -514,7 +427,6 @@ module ct_regs #(
   `include "ct_regs_formal.svh"
 `endif
 
-  `CT_COVER(Step_C, freeze_q && !freeze_o)
   `CT_COVER(GlobalReset_C, reset_now_q)
 
 endmodule
