@@ -54,7 +54,7 @@
   `CT_ASSUME(BeatStays_M, !f_held_q || (valid_i && write_i == f_write_q && beat_i == f_beat_q))
 
   // The rules.
-  localparam int unsigned FKeepWr = 7 + cycles(WrNs);
+  localparam int unsigned FKeepWr = (cycles(WrNs) > 2) ? 7 + cycles(WrNs) : 9;
   `CT_ASSERT(Rcd_A, !(go_o && f_mine) || (f_act_q >= 5'(cycles(RcdNs)) && open_q[f_bank]))
   `CT_ASSERT(Rp_A, !((activate && f_mine) || f_refresh || f_mode) || f_pre_q >= 5'(cycles(RpNs)))
   `CT_ASSERT(RasRc_A, !(f_close && open_q[f_bank] && f_act_q < 5'(cycles(RasNs))) &&

@@ -11,7 +11,7 @@
 // Distances, each in cycles of clk_i rounded up from nanoseconds
 //   wait_q    after PRECHARGE tRP, after ACTIVE tRCD, after REFRESH tRFC, after the mode register 2 cycles; nothing else is sent meanwhile
 //   keep_q    the last beat's bank may not be closed: eight cycles after READ, tWR after the last word of a WRITE; the one before may be, by
-//             the time the next beat can ask
+//             the time the next beat can ask. tWR is WrNs, and never less than two cycles: some makers give it in cycles (W9825G6: 2)
 //   slot_q    the data pins: eight cycles for a beat
 //   turn_q    from READ to WRITE 9 + CasLatency: a cycle without a driver between the chip's data and ours
 //   due_q     refreshes that are due: one more every 64 ms / 8192. A due one goes in front of the next beat. None is lost: they are counted.
@@ -66,7 +66,7 @@ module ct_sdram_seq #(
   localparam int unsigned Rp      = most(cycles(RpNs), 1);
   localparam int unsigned Rfc     = most(cycles(RfcNs), 1);
   localparam int unsigned KeepRd  = 8;
-  localparam int unsigned KeepWr  = 7 + most(cycles(WrNs), 1);
+  localparam int unsigned KeepWr  = 7 + most(cycles(WrNs), 2);
   localparam int unsigned Turn    = 9 + CasLatency;
   localparam int unsigned Every   = (ClockHz / 1000 * 64) / 8192;
   localparam int unsigned PowerUp = PowerUpUs * Khz / 1000 + 1;

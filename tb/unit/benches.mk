@@ -103,6 +103,7 @@ endef
 $(call broken,ct_sdram_rcd,ct_sdram,rtl/mem/ct_sdram_seq.sv,s/5.(Rcd - 1)/5'"'"'(Rcd - 2)/)
 $(call broken,ct_sdram_gap,ct_sdram,rtl/mem/ct_sdram_seq.sv,s/Turn    = 9 +/Turn    = 8 +/)
 $(call broken,ct_sdram_wr,ct_sdram,rtl/mem/ct_sdram_seq.sv,s/KeepWr  = 7 +/KeepWr  = 6 +/)
+$(call broken,ct_sdram_wr_ns,ct_sdram,rtl/mem/ct_sdram_seq.sv,s/most(cycles(WrNs)$(comma) 2)/cycles(WrNs)/,-GClockHz=50000000 -GCasLatency=2 -GReadDelay=1)
 $(call broken,ct_sdram_row,ct_sdram,rtl/mem/ct_sdram_seq.sv,s/!hit/1'"'"'b0/)
 $(call broken,ct_sdram_late,ct_sdram,rtl/mem/ct_sdram_seq.sv,s/1000 \* 64/1000 * 65/)
 $(call broken,ct_sdram_strobe,ct_sdram,rtl/mem/ct_sdram.sv,s/~w_beat.143:130./14'"'"'d0/)
@@ -110,7 +111,7 @@ $(call broken,ct_sdram_dqm,ct_sdram,rtl/mem/ct_sdram.sv,s/5 + CasLatency/4 + Cas
 $(call broken,ct_sdram_wild,ct_sdram,rtl/mem/ct_sdram.sv,s/ | {2{err_q}}//)
 $(call broken,ct_sdram_room,ct_sdram,rtl/mem/ct_sdram.sv,s/(room_q > .*);/(room_q != 0);/)
 $(call broken,ct_sdram_turn,ct_sdram,rtl/mem/ct_sdram.sv,s/ \&\& !(wr_can \&\& turn_q)//;s/!(rd_can \&\& !turn_q)/!rd_can/)
-SDRAM_BROKEN := $(addprefix ct_sdram_,rcd gap wr row late strobe dqm wild room turn)
+SDRAM_BROKEN := $(addprefix ct_sdram_,rcd gap wr wr_ns row late strobe dqm wild room turn)
 $(call bench,test_sdram,ct_sdram_100 ct_sdram_133 ct_sdram_50 $(SDRAM_BROKEN),$(SDRAM_SRCS))
 
 # USB: the pins of the chip, and the bridge against the model of docs/usb.md in C.

@@ -109,7 +109,8 @@ static const struct {
     RULE("tRCD", rcd_ps, 20000, 1),
     RULE("tRP", rp_ps, 20000, 1),
     RULE("tRFC", rfc_ps, 70000, 1),
-    RULE("tWR", wr_ps, 20000, 1),
+    RULE("tWR: PRECHARGE too soon", wr_ps, 20000, 1),
+    RULE("tWR: PRECHARGE too few", wr_cycles, 2, 1),
     RULE("tRAS", ras_ps, 100000, 1),
     RULE("tRC:", rc_ps, 120000, 1),
     RULE("tRRD", rrd_ps, 40000, 20001), /* 40 ns is the bound, 60 what short bursts show */
@@ -147,9 +148,11 @@ static void every_rule_is_checked(void **state) {
 #include "ct_sdram_turn_dut.h"
 #include "ct_sdram_wild_dut.h"
 #include "ct_sdram_wr_dut.h"
+#include "ct_sdram_wr_ns_dut.h"
 VARIANT(ct_sdram_rcd, 10000, 0)
 VARIANT(ct_sdram_gap, 10000, 0)
 VARIANT(ct_sdram_wr, 10000, 0)
+VARIANT(ct_sdram_wr_ns, 20000, 1)
 VARIANT(ct_sdram_row, 10000, 0)
 VARIANT(ct_sdram_late, 10000, 0)
 VARIANT(ct_sdram_strobe, 10000, 0)
@@ -165,6 +168,7 @@ static const struct {
     {"tRCD a cycle short", ct_sdram_rcd_open},
     {"no cycle between the chip's data and ours", ct_sdram_gap_open},
     {"tWR a cycle short", ct_sdram_wr_open},
+    {"tWR as its nanoseconds say, one cycle at 50 MHz", ct_sdram_wr_ns_open},
     {"a bank is used with whatever row is open", ct_sdram_row_open},
     {"a refresh every 65 ms / 8192", ct_sdram_late_open},
     {"strobes only for the first word", ct_sdram_strobe_open},

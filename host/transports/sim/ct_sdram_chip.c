@@ -60,6 +60,7 @@ struct ct_sdram_chip_config ct_sdram_chip_default(uint32_t clock_ps) {
       .rrd_ps = 15000,
       .rfc_ps = 70000,
       .wr_ps = 15000,
+      .wr_cycles = 2,
       .refresh_ps = 7812500,
       .power_up_us = 200,
       .power_up_refresh = 8,
@@ -167,8 +168,10 @@ static void close_bank(ct_sdram_chip *chip, struct bank *b) {
   if (b->open) {
     since(chip, b->active, chip->config.ras_ps, "tRAS: PRECHARGE too soon after ACTIVE");
     must(chip, chip->now - b->read >= kBurst, "a read is cut short by PRECHARGE");
-    since(chip, b->write + kBurst - 1, chip->config.wr_ps,
-          "tWR: PRECHARGE too soon after written data");
+    const int64_t last = b->write + kBurst - 1;
+    since(chip, last, chip->config.wr_ps, "tWR: PRECHARGE too soon after written data");
+    must(chip, chip->now - last >= chip->config.wr_cycles,
+         "tWR: PRECHARGE too few cycles after written data");
   }
   b->open = false;
   b->precharge = chip->now;

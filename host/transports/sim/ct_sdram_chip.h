@@ -28,6 +28,7 @@ struct ct_sdram_chip_config {
   uint32_t clock_ps;
   uint32_t row_bits, col_bits;
   uint32_t rcd_ps, rp_ps, ras_ps, rc_ps, rrd_ps, rfc_ps, wr_ps;
+  uint32_t wr_cycles;        /* tWR is no less than so many cycles */
   uint32_t refresh_ps;       /* a refresh is due every so often: 64 ms / 8192 */
   uint32_t power_up_us;      /* NOPs at the start */
   uint32_t power_up_refresh; /* refreshes before the mode register */
