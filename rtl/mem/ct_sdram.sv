@@ -17,8 +17,9 @@
 //             chip's clock: clk_i's, or one half a cycle before it if dq_i then comes from a register with that clock (what the chip sends
 //             is there when its next edge comes, and gone by ours). ReadDelay counts further cycles between the chip and dq_i, of
 //             registers in the pins, say.
-// Clock       ClockHz of clk_i, which the chip's times in nanoseconds are counted in; 10 MHz or more. The default times are the slowest of the chips
-//             named above at their 133 MHz grades: CasLatency 2 is for up to 100 MHz.
+// Clock       ClockHz of clk_i, which the chip's times in nanoseconds are counted in; 10 MHz or more. CasLatency 2 is for up to 100 MHz. The default
+//             times hold for the chips named above in their 133 MHz grades (-75) and for faster ones, but for one: AS4C16M16SA-7 has 21 ns for tRCD and
+//             tRP (its -6 has 18). The defaults, 20 ns, give it a cycle too few from 47.7 to 50 and from 95.3 to 100 MHz: set RcdNs and RpNs to 21 there.
 //
 // Parameters
 //   ClockHz, CasLatency, RcdNs .. RrdNs, PowerUpUs, RowBits, ColBits   the chip (ct_sdram_seq)

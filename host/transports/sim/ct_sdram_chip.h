@@ -43,8 +43,8 @@ struct ct_sdram_pins {
 
 typedef struct ct_sdram_chip ct_sdram_chip;
 
-/* The slowest of the 133 MHz grades of MT48LC16M16A2, AS4C16M16SA, W9825G6KH and IS42S16160: 32 MB.
- */
+/* What ct_sdram keeps by default: the slowest of MT48LC16M16A2, W9825G6KH and IS42S16160 in grades
+ * for 133 MHz, and AS4C16M16SA-6: 32 MB. (AS4C16M16SA-7 asks for 21 ns of tRCD and tRP.) */
 struct ct_sdram_chip_config ct_sdram_chip_default(uint32_t clock_ps);
 
 /* NULL if there is no memory for it. The contents start as zeros. */
