@@ -2,11 +2,14 @@
 //
 // A serial line: 8 data bits, no parity, one stop bit; bytes in and out with valid and ready.
 //
-// Rate        Baud, of a clock of at least 8 * Baud. A bit's length is kept as a fraction of 2^-16 of a cycle, so its middle is met to half a cycle: 3 Mbaud
-//             at 40 MHz are bits of 13.33 cycles.
-// Receive     a byte whose stop bit is low (a break, another rate) is dropped. There is no flow control on the line: a byte that comes while
-//             rx_ready_i is low for longer than Room bytes is lost, which a protocol above has to bear.
-// Send        tx_o is high while there is nothing to send.
+// Rate        Baud, of a clock of at least 8 * Baud. A bit need not be whole cycles (3 Mbaud at 40 MHz: 13.33): its length is kept in 2^-16 of a bit
+//             a cycle, and what is left over goes into the next one.
+// Receive     each bit is sampled within a cycle of its middle, on average there: half a cycle, because the line falls somewhere between two edges
+//             of the clock, and half a cycle, because samples are whole cycles apart. So a sender may be 3.8 % faster or slower with the least clock, and
+//             4 % at 3 Mbaud and 25, 35 or 40 MHz (test_uart). A byte whose stop bit is low (a break, another rate) is dropped. There is no
+//             flow control on the line: a byte that comes while rx_ready_i is low for longer than Room bytes is lost, which a protocol above has to
+//             bear.
+// Send        a bit begins with the first edge at or after its time. tx_o is high while there is nothing to send.
 // Pins        rx_i goes through a synchroniser here; tx_o is a register.
 //
 // Parameters
@@ -55,6 +58,12 @@ module ct_uart #(
 
   ct_sync #(.Reset(1'b1)) u_line (.clk_i, .rst_ni, .level_i(rx_i), .level_o(line));
 
+  // Where samples fall. The line falls at 0, and the edge at u cycles is the first that sees it low, 0 < u <= 1. A run starts two edges later, for
+  // the synchroniser, which then gives what the line was at u + 1. In its cycle j the run samples u + j, and rx_next is the start and j Steps. From a
+  // start of half a bit the sample of bit n would have j = the cycles of n bits and a half, rounded up: late by u and the rounding, 0 to 2 cycles.
+  // From a Step further it comes a cycle earlier: -1 to 1 cycle, 0 on average.
+  localparam logic [15:0] StartAt = 16'h8000 + Step;
+
   logic [16:0] rx_next;
   assign rx_next = {1'b0, rx_at_q} + {1'b0, Step};
   assign rx_bit  = rx_run_q && rx_next[16];               // the middle of a bit
@@ -67,7 +76,7 @@ module ct_uart #(
       rx_nth_q <= '0;
     end else if (!rx_run_q) begin
       rx_run_q <= !line;
-      rx_at_q  <= 16'h8000;
+      rx_at_q  <= StartAt;
       rx_nth_q <= '0;
     end else begin
       rx_at_q <= rx_next[15:0];

@@ -93,7 +93,7 @@ $(call dut,ct_sdram_100,ct_sdram,rtl/mem/ct_sdram.sv)
 $(call dut,ct_sdram_133,ct_sdram,rtl/mem/ct_sdram.sv,-GClockHz=133000000)
 $(call dut,ct_sdram_50,ct_sdram,rtl/mem/ct_sdram.sv,-GClockHz=50000000 -GCasLatency=2 -GReadDelay=1)
 # Broken copies, which the bench must find out: $(call broken,NAME,TOP,FILE,SED,FLAGS), the model NAME of TOP with FILE changed by sed.
-broken = $(eval $(call broken_rules,$(strip $(1)),$(strip $(2)),$(strip $(3)),$(4)))$(call dut,$(1),$(2),$(filter-out $(3),rtl/mem/$(strip $(2)).sv) $(BUILD)/broken/$(strip $(1))/$(notdir $(3)),-Wno-UNUSEDSIGNAL $(5))
+broken = $(eval $(call broken_rules,$(strip $(1)),$(strip $(2)),$(strip $(3)),$(4)))$(call dut,$(1),$(2),$(filter-out $(3),$(wildcard rtl/*/$(strip $(2)).sv)) $(BUILD)/broken/$(strip $(1))/$(notdir $(3)),-Wno-UNUSEDSIGNAL $(5))
 define broken_rules
 $(BUILD)/broken/$(1)/$(notdir $(3)): $(3)
 	$$(Q)mkdir -p $$(@D)
@@ -123,3 +123,10 @@ $(call dut,ct_usb_bridge,ct_usb_bridge,rtl/usb/ct_usb_bridge.sv,-GTimeoutLog2=10
 $(call bench,test_usb_bridge,ct_usb_bridge,tb/unit/usb_rig.c tb/usb/ct_usb_board.c host/transports/frames/ct_usb_frame.c host/transports/sim/ct_axi_mem.c,-lz)
 $(BUILD)/tb/test_usb_bridge: private TB_CPPFLAGS += -Itb/usb
 $(call unit_bench,test_axi_mux,ct_axi_mux,rtl/mem/ct_axi_mux.sv)
+
+# The serial line, at clocks that boards have; a broken copy samples each bit a cycle later.
+$(call dut,ct_uart_25,ct_uart,rtl/boards/ct_uart.sv,-GClockHz=25000000)
+$(call dut,ct_uart_35,ct_uart,rtl/boards/ct_uart.sv,-GClockHz=35000000)
+$(call dut,ct_uart_40,ct_uart,rtl/boards/ct_uart.sv,-GClockHz=40000000)
+$(call broken,ct_uart_late,ct_uart,rtl/boards/ct_uart.sv,s/8000 + Step/8000/,-GClockHz=25000000)
+$(call bench,test_uart,ct_uart_25 ct_uart_35 ct_uart_40 ct_uart_late)
