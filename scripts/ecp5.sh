@@ -253,7 +253,7 @@ ecp5_way() {
   mkdir "$dir/heat"
   routed=no
   ecp5_try "$dir/pnr.log" "$nextpnr" "$@" --lpf "$dir/clocks.lpf" --no-pack --no-place --router2-heatmap "$dir/heat/h" \
-    ${ECP5_CONFIG:+--textcfg "$ECP5_CONFIG"} --json "$dir/$top.way.json" --report "$dir/report.json" && routed=yes
+    ${ECP5_CONFIG:+--textcfg "$ECP5_CONFIG"} --json "$dir/$top.way.json" --report "$dir/report.json" --detailed-timing-report && routed=yes
   rm -f "$dir/$top.way.json"
   if [ $routed = yes ] && ecp5_missed "$dir/pnr.log"; then routed="yes, a clock is missed"; fi
   ecp5_rounds "$dir/pnr.log" | {
@@ -315,5 +315,5 @@ ecp5_route() {
   else
     set -- "$@" ${PLACER:+--placer "$PLACER"} ${ROUTER:+--router "$ROUTER"}
   fi
-  ecp5_bounded "$dir/pnr.log" "$nextpnr" "$@" ${ECP5_CONFIG:+--textcfg "$ECP5_CONFIG"} --json "$json" --report "$dir/report.json"
+  ecp5_bounded "$dir/pnr.log" "$nextpnr" "$@" ${ECP5_CONFIG:+--textcfg "$ECP5_CONFIG" --detailed-timing-report} --json "$json" --report "$dir/report.json"
 }

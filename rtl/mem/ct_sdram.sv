@@ -13,7 +13,8 @@
 //             under way and one of the other direction: 2 * BurstCycles cycles, with all refreshes (WaitBound_A, OvertakenOnce_A).
 // Address     row, bank, column: 1 KB in a row of a bank, then the next bank; 4 KB a row of all four. While a beat's words move, the next
 //             beat's bank closes and opens (ct_sdram_seq), so long streams keep the data pins busy. docs/fpga.md has the figures.
-// Pins        all outputs come from registers, dq_i goes into one. The board adds the tristate buffer (sdram_dq_oe_o high: we drive) and the
+// Pins        all outputs come from registers that nothing reads, and with no logic behind them (sdram_dq_oe_o's is the inverse), so that they fit into
+//             the cells of the pins; dq_i goes into one. The board adds the tristate buffer (sdram_dq_oe_o high: we drive) and the
 //             chip's clock: clk_i's, or one half a cycle before it if dq_i then comes from a register with that clock (what the chip sends
 //             is there when its next edge comes, and gone by ours). ReadDelay counts further cycles between the chip and dq_i, of
 //             registers in the pins, say.
@@ -197,10 +198,11 @@ module ct_sdram #(
   logic [2:0]         cmd, cmd_q;
   logic [1:0]         ba, ba_q, dqm_q;
   logic [RowBits-1:0] a, a_q;
-  logic [127:0]       wdata_q;  // the words to come, the next at the bottom
+  logic [15:0]        word_q;   // at the pins
+  logic [111:0]       wdata_q;  // the words to come, the next at the bottom
   logic [13:0]        wmask_q;  // their DQM
   logic [2:0]         wleft_q;
-  logic               oe_q;
+  logic               let_go_q;  // the data pins are not ours
 
   ct_sdram_seq #(
     .ClockHz(ClockHz), .RowBits(RowBits), .ColBits(ColBits), .CasLatency(CasLatency), .RcdNs(RcdNs), .RpNs(RpNs),
@@ -217,22 +219,24 @@ module ct_sdram #(
   assign sdram_ba_o    = ba_q;
   assign sdram_a_o     = a_q;
   assign sdram_dqm_o   = dqm_q;
-  assign sdram_dq_o    = wdata_q[15:0];
-  assign sdram_dq_oe_o = oe_q;
+  assign sdram_dq_o    = word_q;
+  assign sdram_dq_oe_o = !let_go_q;
 
   // DQM is high (nothing is written, nothing driven) but while words move. A chip that reads looks at it two cycles ahead of
   // each word, so it is low from the command on for 6 + CasLatency cycles.
   logic [3:0] rlow_q;  // cycles for which a read still needs it low
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      cmd_q   <= 3'b111;
-      oe_q    <= 1'b0;
-      wleft_q <= '0;
-      rlow_q  <= '0;
-      dqm_q   <= 2'b11;
+      cmd_q    <= 3'b111;
+      let_go_q <= 1'b1;
+      word_q   <= '0;  // (a pin's registers for data and for letting go share their reset)
+      wleft_q  <= '0;
+      rlow_q   <= '0;
+      dqm_q    <= 2'b11;
     end else begin
-      cmd_q <= cmd;
-      oe_q  <= w_take || (wleft_q != '0);
+      cmd_q    <= cmd;
+      let_go_q <= !(w_take || wleft_q != '0);
+      word_q   <= w_take ? w_beat[15:0] : wdata_q[15:0];
       if (w_take)               wleft_q <= 3'd7;
       else if (wleft_q != '0)   wleft_q <= wleft_q - 1'b1;
       if (go && !write_q)       rlow_q <= 4'(5 + CasLatency);
@@ -245,7 +249,7 @@ module ct_sdram #(
   always_ff @(posedge clk_i) begin
     ba_q    <= ba;
     a_q     <= a;
-    wdata_q <= w_take ? w_beat[127:0] : {16'd0, wdata_q[127:16]};
+    wdata_q <= w_take ? w_beat[127:16] : {16'd0, wdata_q[111:16]};
     wmask_q <= w_take ? ~w_beat[143:130] | {14{err_q}} : {2'b11, wmask_q[13:2]};
   end
 
@@ -318,7 +322,7 @@ module ct_sdram #(
   `CT_ASSERT(MetaRoom_A, !(go && !write_q) || m_room)
   `CT_ASSERT(WholeInBuffer_A, !w_take || w_valid)
   `CT_ASSERT(AnswerRoom_A, !b_put || b_room)
-  `CT_ASSERT(OneDriver_A, !(oe_q && moving && ReadDelay == 0))
+  `CT_ASSERT(OneDriver_A, !(!let_go_q && moving && ReadDelay == 0))
   `CT_ASSUME(ReadBurst_M, !s_axi_arvalid_i || (s_axi_arlen_i < 8'(MaxBeats) && s_axi_araddr_i[3:0] == '0))
   `CT_ASSUME(WriteBurst_M, !s_axi_awvalid_i || (s_axi_awlen_i < 8'(MaxBeats) && s_axi_awaddr_i[3:0] == '0))
 

@@ -11,7 +11,9 @@
 // Flush       tx_flush_i with a word: once it has gone, and no other has come for Linger cycles, siwu_n is low for a cycle and the chip
 //             sends a short packet. So frames that follow one another fill their packets.
 // Rate        a word a cycle between turns.
-// Pins        all outputs are registers; inputs go into registers, but txe_n, which is an enable of the output's.
+// Pins        each output comes from a register of its own that nothing reads, with no logic behind it, and rxf_n and the data go straight into
+//             registers: all of them fit into the cells of the pins. txe_n goes through logic, since a word that is taken at an edge makes
+//             room for the next at the same edge: the way from its pin to those registers has to be short.
 //
 // Parameters
 //   Width   bits of a word: 8, 16 or 32
@@ -75,7 +77,7 @@ module ct_ft245 #(
 
   state_e           state_d, state_q;
   logic             oe_d, oe_q, rd_d, rd_q, wr_d, wr_q, drive_d, drive_q, siwu_d, siwu_q;  // active high
-  logic             rxf_q, txe_q, came_q;  // came: rd_n was low at the last edge
+  logic             rxf_n_q, txe_q, came_q;  // came: rd_n was low at the last edge
   logic [WordW-1:0] in_q;
   logic [15:0]      turn_d, turn_q;
   logic             wrote_d, wrote_q;      // the last direction
@@ -84,18 +86,18 @@ module ct_ft245 #(
 
   logic       in_valid, in_ready, has_room;
   logic [3:0] held;
-  assign in_valid = came_q && rxf_q;
+  assign in_valid = came_q && !rxf_n_q;
   assign has_room = held <= 4'(Depth) - Room;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      rxf_q  <= 1'b0;
-      txe_q  <= 1'b0;
-      came_q <= 1'b0;
+      rxf_n_q <= 1'b1;
+      txe_q   <= 1'b0;
+      came_q  <= 1'b0;
     end else begin
-      rxf_q  <= !rxf_n_i;
-      txe_q  <= !txe_n_i;
-      came_q <= rd_q;
+      rxf_n_q <= rxf_n_i;
+      txe_q   <= !txe_n_i;
+      came_q  <= rd_q;
     end
   end
   always_ff @(posedge clk_i) in_q <= {be_i, data_i};
@@ -125,7 +127,7 @@ module ct_ft245 #(
 
   logic       can_read, can_write, tired;
   logic [7:0] linger_d, linger_q;
-  assign can_read  = rxf_q && has_room;
+  assign can_read  = !rxf_n_q && has_room;
   assign can_write = txe_q && full_q;
   assign tired     = turn_q >= 16'(Turn);
 
@@ -164,7 +166,7 @@ module ct_ft245 #(
         oe_d = 1'b1;
         rd_d = has_room;
         if (in_valid) turn_d = turn_q + {15'd0, !tired};
-        if (!rxf_q || !has_room || (tired && can_write)) begin
+        if (rxf_n_q || !has_room || (tired && can_write)) begin
           state_d = Idle;
           oe_d    = 1'b0;
           rd_d    = 1'b0;
@@ -220,14 +222,37 @@ module ct_ft245 #(
   end
   always_ff @(posedge clk_i) if (load) out_q <= out_word;
 
-  assign oe_n_o          = !oe_q;
-  assign rd_n_o          = !rd_q;
-  assign wr_n_o          = !wr_q;
-  assign siwu_n_o        = !siwu_q;
-  assign drive_o         = drive_q;
-  assign {be_o, data_o}  = out_q;
+  // The same once more for the pins. (pin_q has no enable, but takes out_q's value: a register that keeps its own is read. It has the reset of
+  // let_go_q, which a pin's registers share.)
+  logic             oe_n_q, rd_n_q, wr_n_q, siwu_n_q, let_go_q;
+  logic [WordW-1:0] pin_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      oe_n_q   <= 1'b1;
+      rd_n_q   <= 1'b1;
+      wr_n_q   <= 1'b1;
+      siwu_n_q <= 1'b1;
+      let_go_q <= 1'b1;
+      pin_q    <= '0;
+    end else begin
+      oe_n_q   <= !oe_d;
+      rd_n_q   <= !rd_d;
+      wr_n_q   <= !wr_d;
+      siwu_n_q <= !siwu_d;
+      let_go_q <= !drive_d;
+      pin_q    <= load ? out_word : out_q;
+    end
+  end
+
+  assign oe_n_o          = oe_n_q;
+  assign rd_n_o          = rd_n_q;
+  assign wr_n_o          = wr_n_q;
+  assign siwu_n_o        = siwu_n_q;
+  assign drive_o         = !let_go_q;
+  assign {be_o, data_o}  = pin_q;
 
   `CT_ASSERT(ReadFits_A, !in_valid || in_ready)
+  `CT_ASSERT(PinsFollow_A, {oe_n_q, rd_n_q, wr_n_q, siwu_n_q, let_go_q} == ~{oe_q, rd_q, wr_q, siwu_q, drive_q} && (!full_q || pin_q == out_q))
   `CT_ASSERT(OneDirection_A, !(oe_q && drive_q) && (!rd_q || oe_q) && (!wr_q || (drive_q && full_q)))
 
 `ifdef FORMAL

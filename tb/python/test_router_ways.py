@@ -229,18 +229,68 @@ def test_a_slower_core_where_only_that_is_missed(tmp_path: Path, core: float, fi
     assert (tmp_path / "report.txt").read_text() == run.stdout
 
 
+@pytest.mark.parametrize(
+    ("txe", "dq", "known", "missed"),
+    [
+        (8.5, 11.5, True, ""),
+        (8.6, 1.0, True, "from pins through logic to ft_clk"),
+        (8.0, 11.6, True, "registers of the falling edge"),
+        (8.0, 1.0, False, "from 0 of 1 registers of the falling edge"),
+    ],
+)
+def test_times_at_the_pins(tmp_path: Path, txe: float, dq: float, known: bool, missed: str) -> None:
+    fmax = {"$glbnet$clk": {"achieved": 41, "constraint": 40}, "$glbnet$ft_clk$TRELLIS_IO_IN": {"achieved": 61, "constraint": 60}}
+    slow, fast = [{"delay": txe - 2}, {"delay": 2}], [{"delay": 20}]
+    report = {
+        "fmax": fmax,
+        "critical_paths": [
+            {"from": "<async>", "to": "posedge $glbnet$ft_clk$TRELLIS_IO_IN", "path": slow},
+            {"from": "<async>", "to": "posedge $glbnet$clk", "path": fast},
+            {"from": "posedge $glbnet$ft_clk$TRELLIS_IO_IN", "to": "posedge $glbnet$ft_clk$TRELLIS_IO_IN", "path": fast},
+        ],
+        "detailed_net_timings": [
+            {"driver": "pad$IOL" if known else "other$IOL", "port": "INFF", "endpoints": [{"delay": [0.5, 0.7]}, {"delay": [0.5, dq]}]},
+            {"driver": "pad$IOL", "port": "O", "endpoints": [{"delay": [15, 15]}]},
+        ],
+    }
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    (tmp_path / "top.falling").write_text("pad$IOL\n")
+    run = subprocess.run([TOP / "scripts/fpga-report", tmp_path, "board", "1", "yes", "ft_clk=8.5"], capture_output=True, text=True, check=False)
+    lines = [line for line in run.stdout.splitlines() if line.startswith("not ok")]
+    assert run.returncode == bool(missed) and len(lines) == bool(missed) and all(missed in line for line in lines), run.stdout
+    assert not (tmp_path / "slower.txt").exists()
+
+
 TOOLS = {
-    # A netlist of two registers, one on each clock; the second takes what the first has, as in ct_sync.
+    # A netlist of two registers, one on each clock; the second takes what the first has, as in ct_sync. And the pins with theirs.
     "yosys": """import json, sys
 if "-V" in sys.argv:
     sys.exit(print("Yosys 0.52"))
 base = sys.argv[sys.argv.index("-l") + 1].removesuffix(".log")
 def register(clock, data, output):
     ports = {"CLK": "input", "DI": "input", "Q": "output"}
-    return {"type": "TRELLIS_FF", "parameters": {}, "attributes": {}, "port_directions": ports, "connections": {"CLK": [clock], "DI": [data], "Q": [output]}}
+    return {"type": "TRELLIS_FF", "parameters": {"CEMUX": "1 "}, "attributes": {}, "port_directions": ports, "connections": {"CLK": [clock], "DI": [data], "Q": [output]}}
 nets = {name: {"bits": [bit]} for name, bit in {"clk": 2, "ft_clk": 3, "a": 4, "u.level_q": 5}.items()}
 module = {"cells": {"a": register(3, 4, 4), "b": register(2, 4, 5)}, "netnames": nets, "ports": {}}
 module["attributes"] = {"top": "1"}
+# Each pin with its registers.
+at = 10
+for name in "ft_oe_n ft_rd_n ft_wr_n ft_siwu_n ft_data ft_rxf_n sdram_rasn sdram_casn sdram_wen sdram_ba sdram_a sdram_dqm sdram_d".split():
+    clock = 3 if name[0] == "f" else 2
+    way = "inout" if name in ("ft_data", "sdram_d") else "input" if name == "ft_rxf_n" else "output"
+    module["ports"][name] = {"direction": way, "bits": [at]}
+    nets[name] = {"bits": [at]}
+    if way == "output":
+        module["cells"][name] = register(clock, "0", at)
+    elif way == "input":
+        module["cells"][name] = register(clock, at, at + 1)
+    else:
+        directions = {"B": "inout", "I": "input", "T": "input", "O": "output"}
+        ends = {"B": [at], "I": [at + 1], "T": [at + 2], "O": [at + 3]}
+        module["cells"][name] = {"type": "TRELLIS_IO", "parameters": {}, "attributes": {}, "port_directions": directions, "connections": ends}
+        module["cells"][name + ".i"], module["cells"][name + ".t"] = register(clock, "0", at + 1), register(clock, "0", at + 2)
+        module["cells"][name + ".o"] = register(clock, at + 3, at + 4)
+    at += 5
 json.dump({"modules": {"ct_ulx3s": module}}, open(base + ".json", "w"))
 used = " DP16KD 5" if "tiny" in base else " DP16KD 163\\n MULT18X18D 84"
 open(base + ".stat", "w").write("Number of cells: 5\\n" + used + "\\n")

@@ -14,6 +14,27 @@ module BB (
 );
 endmodule
 
+// An output register for both edges: D0 while SCLK is high, D1 while it is low.
+(* blackbox *)
+module ODDRX1F (
+  input  logic D0,
+  input  logic D1,
+  input  logic SCLK,
+  input  logic RST,
+  output logic Q
+);
+endmodule
+
+// A delay between an input and its register.
+(* blackbox *)
+module DELAYG #(
+  parameter DEL_MODE = "USER_DEFINED"
+) (
+  input  logic A,
+  output logic Z
+);
+endmodule
+
 // The PLL.
 (* blackbox *)
 module EHXPLLL #(
@@ -29,9 +50,7 @@ module EHXPLLL #(
   parameter CLKOS_CPHASE  = 0,
   parameter CLKOS_FPHASE  = 0,
   parameter CLKOS2_ENABLE = "DISABLED",
-  parameter CLKOS2_DIV    = 8,
-  parameter CLKOS2_CPHASE = 0,
-  parameter CLKOS2_FPHASE = 0
+  parameter CLKOS3_ENABLE = "DISABLED"
 ) (
   input  logic CLKI,
   input  logic CLKFB,

@@ -2,24 +2,26 @@
 //
 // The top for a ULX3S (Lattice ECP5): ct_board with the PLL, the clock of the SDRAM and the cells of bidirectional pins. constraints/ulx3s.lpf has the pins.
 //
-// Clock       CoreMhz, a multiple of 5, from the 25 MHz on the board, by a VCO of 400 to 750 MHz. A third output of 25 MHz goes back into the PLL, so
-//             that its phase detector has 25 MHz whatever the core's clock is (the data sheet asks for 10 at least, or LOCK may never rise).
-// SDRAM       its clock is the PLL's second output, half a cycle after (and before) the core's; SdramPhase in degrees moves it, if a board wants that. What the
-//             chip sends is taken at the falling edge of the core's clock, and handed on at the rising one.
+// Clock       CoreMhz, a multiple of 5, from the 25 MHz on the board, by a VCO of 400 to 750 MHz. An output of 25 MHz goes back into the PLL, so that its
+//             phase detector has 25 MHz whatever the core's clock is (the data sheet asks for 10 at least, or LOCK may never rise).
+// Pins        registers of the FIFO's and the SDRAM's pins are in the pins (PIN_REGISTERS of the configuration, scripts/io-registers), so the times at them
+//             do not depend on where the rest lies. docs/fpga.md has the sums.
+// SDRAM       its clock comes out of a pin's register for both edges, half a cycle from the core's and as late as the commands. What the chip sends is taken
+//             at the falling edge of the core's clock, and handed on at the rising one.
 // Reset       until the PLL has locked, and while button FIRE1 is held.
 // ESP32       wifi_gpio0 is high, or the board's ESP32 may start anew and load a bitstream of its own.
-// FIFO        an FT232H's synchronous 245 FIFO on the header J1: see docs/fpga.md. Its clock is gp[12], a clock pin.
+// FIFO        an FT232H's synchronous 245 FIFO on the header J1: see docs/fpga.md. Its clock is gp[12], a clock pin. What the chip sends is delayed in the
+//             pins by what the clock takes from its pin to the registers: the chip need not hold it after the edge.
+// Lamps       ct_board's; lamp 7 alone, steady: the PLL has not locked.
 //
 // Parameters
 //   CoreMhz      25 .. 120, a multiple of 5
-//   SdramPhase   degrees, 0 .. 359
 //   Core, Cols, VpuLanes, SpmWords, PackDsp, Batcher, Conv   ct_board
 
 `default_nettype none
 
 module ct_ulx3s #(
   parameter int unsigned CoreMhz    = 40,
-  parameter int unsigned SdramPhase = 180,
   parameter int unsigned Core       = 1,
   parameter int unsigned Cols       = 8,
   parameter int unsigned VpuLanes   = 4,
@@ -60,42 +62,41 @@ module ct_ulx3s #(
   if (CoreMhz < 25 || CoreMhz > 120 || CoreMhz % 5 != 0) begin : g_check_mhz
     ct_error_core_mhz_must_be_a_multiple_of_5_from_25_to_120 u_error ();
   end
-  if (SdramPhase > 359) begin : g_check_phase
-    ct_error_sdram_phase_must_be_0_to_359_degrees u_error ();
-  end
 
-  // The VCO runs at VcoMhz, a multiple of 25; a phase is counted in eighths of its cycles.
+  // The VCO runs at VcoMhz, a multiple of 25.
   localparam int unsigned Div    = 5 * (150 / CoreMhz);
   localparam int unsigned VcoMhz = CoreMhz * Div;
-  localparam int unsigned Base   = Div / 2;
-  localparam int unsigned Eighth = (8 * Div * SdramPhase) / 360;
 
   if (VcoMhz < 400 || VcoMhz > 800 || VcoMhz % 25 != 0) begin : g_check_vco
     ct_error_pll_vco_must_be_400_to_800_mhz u_error ();
   end
 
-  logic clk, locked;
+  logic clk, back, locked;
   (* FREQUENCY_PIN_CLKI = "25", ICP_CURRENT = "12", LPF_RESISTOR = "8", MFG_ENABLE_FILTEROPAMP = "1", MFG_GMCREF_SEL = "2" *)
   EHXPLLL #(
-    .CLKI_DIV(1), .CLKFB_DIV(1), .FEEDBK_PATH("INT_OS2"),
-    .CLKOS2_ENABLE("ENABLED"), .CLKOS2_DIV(VcoMhz / 25), .CLKOS2_CPHASE(VcoMhz / 25 - 1), .CLKOS2_FPHASE(0),
-    .CLKOP_ENABLE("ENABLED"), .CLKOP_DIV(Div), .CLKOP_CPHASE(Base), .CLKOP_FPHASE(0),
-    .CLKOS_ENABLE("ENABLED"), .CLKOS_DIV(Div), .CLKOS_CPHASE(Base + Eighth / 8), .CLKOS_FPHASE(Eighth % 8)
+    .CLKI_DIV(1), .CLKFB_DIV(1), .FEEDBK_PATH("CLKOP"),
+    .CLKOP_ENABLE("ENABLED"), .CLKOP_DIV(VcoMhz / 25), .CLKOP_CPHASE(VcoMhz / 50), .CLKOP_FPHASE(0),
+    .CLKOS_ENABLE("ENABLED"), .CLKOS_DIV(Div), .CLKOS_CPHASE(Div / 2), .CLKOS_FPHASE(0),
+    .CLKOS2_ENABLE("DISABLED"), .CLKOS3_ENABLE("DISABLED")
   ) u_pll (
-    .CLKI(clk_25mhz), .CLKFB(1'b0), .CLKOP(clk), .CLKOS(sdram_clk), .LOCK(locked),
+    .CLKI(clk_25mhz), .CLKFB(back), .CLKOP(back), .CLKOS(clk), .LOCK(locked),
     .RST(1'b0), .STDBY(1'b0), .PHASESEL0(1'b0), .PHASESEL1(1'b0), .PHASEDIR(1'b1), .PHASESTEP(1'b1), .PHASELOADREG(1'b1),
     .PLLWAKESYNC(1'b0), .ENCLKOP(1'b0), .ENCLKOS(1'b0)
   );
+  ODDRX1F u_sdram_clk (.D0(1'b0), .D1(1'b1), .SCLK(clk), .RST(1'b0), .Q(sdram_clk));
 
   assign wifi_gpio0 = 1'b1;
 
-  logic [7:0]  ft_in, ft_out;
+  logic        ft_rxf_n_late;
+  logic [7:0]  ft_in, ft_late, ft_out, lamps;
   logic [15:0] dq_in, dq_in_q, dq_out;
   logic        ft_drive, dq_oe;
 
   for (genvar i = 0; i < 8; i++) begin : g_ft
     BB u_pad (.B(ft_data[i]), .I(ft_out[i]), .O(ft_in[i]), .T(!ft_drive));
+    DELAYG #(.DEL_MODE("SCLK_ZEROHOLD")) u_late (.A(ft_in[i]), .Z(ft_late[i]));
   end
+  DELAYG #(.DEL_MODE("SCLK_ZEROHOLD")) u_rxf_late (.A(ft_rxf_n), .Z(ft_rxf_n_late));
   for (genvar i = 0; i < 16; i++) begin : g_dq
     BB u_pad (.B(sdram_d[i]), .I(dq_out[i]), .O(dq_in[i]), .T(!dq_oe));
   end
@@ -106,13 +107,14 @@ module ct_ulx3s #(
     .CasLatency((CoreMhz <= 100) ? 2 : 3)
   ) u_board (
     .clk_i(clk), .arst_ni(locked && !btn_fire1),
-    .ft_clk_i(ft_clk), .ft_rxf_n_i(ft_rxf_n), .ft_txe_n_i(ft_txe_n), .ft_oe_n_o(ft_oe_n), .ft_rd_n_o(ft_rd_n), .ft_wr_n_o(ft_wr_n),
-    .ft_siwu_n_o(ft_siwu_n), .ft_data_i(ft_in), .ft_data_o(ft_out), .ft_drive_o(ft_drive),
+    .ft_clk_i(ft_clk), .ft_rxf_n_i(ft_rxf_n_late), .ft_txe_n_i(ft_txe_n), .ft_oe_n_o(ft_oe_n), .ft_rd_n_o(ft_rd_n), .ft_wr_n_o(ft_wr_n),
+    .ft_siwu_n_o(ft_siwu_n), .ft_data_i(ft_late), .ft_data_o(ft_out), .ft_drive_o(ft_drive),
     .uart_rx_i(ftdi_txd), .uart_tx_o(ftdi_rxd),
     .sdram_cke_o(sdram_cke), .sdram_cs_no(sdram_csn), .sdram_ras_no(sdram_rasn), .sdram_cas_no(sdram_casn), .sdram_we_no(sdram_wen),
     .sdram_ba_o(sdram_ba), .sdram_a_o(sdram_a), .sdram_dqm_o(sdram_dqm), .sdram_dq_o(dq_out), .sdram_dq_oe_o(dq_oe), .sdram_dq_i(dq_in_q),
-    .led_o(led)
+    .led_o(lamps)
   );
+  assign led = {lamps[7] || !locked, lamps[6:0]};
 
 endmodule
 
