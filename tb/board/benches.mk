@@ -2,8 +2,8 @@
 #
 # The whole board, Verilated, behind the unmodified plug-in for USB; a folder for COLTRAIN_PLUGIN_DIR each.
 #
-#   build/tb/board/usb.so          16 x 8 at 40 MHz
-#   build/tb/board-narrow/usb.so   the configuration that make fpga makes, 16 x 4, with the slowest core that it may get
+#   build/tb/board/usb.so          ct_board, 16 x 8 at 40 MHz
+#   build/tb/board-narrow/usb.so   ct_ulx3s, pads and all, in the configuration that make fpga makes, 16 x 4, with the slowest core that it may get
 #
 # Another clock for the second (a change of it alone is not seen): rm -r build/tb/board-narrow build/board-narrow build/dut/ct_board_narrow; make BOARD_MHZ=35 build/tb/board-narrow/usb.so
 BOARD_MHZ    ?= 25
@@ -12,9 +12,10 @@ BOARD_NARROW := $(shell . ./rtl/boards/ulx3s/narrow.config && echo $$PARAMS)
 $(BUILD)/dut/ct_board/ct_board.a $(BUILD)/dut/ct_board_narrow/ct_board.a: private export OPT := -O2 -fPIC
 $(call dut,ct_board,ct_board,rtl/boards/ct_board.sv)
 # (The same name in a folder of its own: what is linked with it is the same source.)
-$(BUILD)/dut/ct_board_narrow/ct_board.a: rtl/boards/ct_board.sv rtl/boards/ulx3s/narrow.config $(WAIVERS) tb/harness/verilate.sh tb/harness/vshim.awk | $(GEN_SVH)
+ULX3S_SIM := tb/board/ct_ulx3s_pins.sv tb/board/ct_ecp5_models.sv rtl/boards/ulx3s/ct_ulx3s.sv
+$(BUILD)/dut/ct_board_narrow/ct_board.a: $(ULX3S_SIM) rtl/boards/ulx3s/narrow.config $(WAIVERS) tb/harness/verilate.sh tb/harness/vshim.awk | $(GEN_SVH)
 	$(call say,VERILATE,ct_board_narrow)
-	$(Q)tb/harness/verilate.sh ct_board ct_board $(@D) $< -- -GClockHz=$(BOARD_MHZ)000000 $(BOARD_NARROW:%=-G%)
+	$(Q)tb/harness/verilate.sh ct_board ct_ulx3s_pins $(@D) $(ULX3S_SIM) -- -GCoreMhz=$(BOARD_MHZ) $(BOARD_NARROW:%=-G%)
 -include $(BUILD)/dut/ct_board_narrow/ct_board.d
 
 BOARD_SRCS := tb/board/board_link.c tb/board/board_sim.c host/transports/sim/ct_sdram_chip.c host/transports/usb/ct_usb.c $(FRAME_SRCS)
