@@ -52,7 +52,7 @@ module ct_uart #(
 
   logic        line, rx_run_q, rx_take, rx_bit;
   logic [15:0] rx_at_q;
-  logic [3:0]  rx_nth_q;     // bit that comes next: 0 the start bit, 1 .. 8 data, 9 the stop bit
+  logic [3:0]  rx_nth_q;     // bit that comes next: 0 the start bit, 1 .. 8 data, 9 the stop bit; 10: that was low
   logic [7:0]  rx_byte_q;
   logic        rx_ready, rx_take_q, rx_lost_q;  // lost: one was dropped in the last cycle, for want of room
 
@@ -80,12 +80,12 @@ module ct_uart #(
       rx_nth_q <= '0;
     end else begin
       rx_at_q <= rx_next[15:0];
-      if (rx_bit) begin
+      if (rx_nth_q == 4'd10) rx_run_q <= !line;
+      else if (rx_bit) begin
         rx_nth_q <= rx_nth_q + 1'b1;
         // A start bit that is gone by its middle was none. After a stop bit that is low the line has to rise first.
-        if (rx_nth_q == 4'd0 && line)     rx_run_q <= 1'b0;
-        else if (rx_nth_q == 4'd9)        rx_run_q <= !line;
-        if (rx_nth_q == 4'd9 && !line)    rx_nth_q <= 4'd9;
+        if (rx_nth_q == 4'd0 && line) rx_run_q <= 1'b0;
+        else if (rx_nth_q == 4'd9)    rx_run_q <= !line;
       end
     end
   end

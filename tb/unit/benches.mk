@@ -124,9 +124,10 @@ $(call bench,test_usb_bridge,ct_usb_bridge,tb/unit/usb_rig.c tb/usb/ct_usb_board
 $(BUILD)/tb/test_usb_bridge: private TB_CPPFLAGS += -Itb/usb
 $(call unit_bench,test_axi_mux,ct_axi_mux,rtl/mem/ct_axi_mux.sv)
 
-# The serial line, at clocks that boards have; a broken copy samples each bit a cycle later.
+# The serial line, at clocks that boards have; broken copies sample each bit a cycle later, or earlier.
 $(call dut,ct_uart_25,ct_uart,rtl/boards/ct_uart.sv,-GClockHz=25000000)
 $(call dut,ct_uart_35,ct_uart,rtl/boards/ct_uart.sv,-GClockHz=35000000)
 $(call dut,ct_uart_40,ct_uart,rtl/boards/ct_uart.sv,-GClockHz=40000000)
 $(call broken,ct_uart_late,ct_uart,rtl/boards/ct_uart.sv,s/8000 + Step/8000/,-GClockHz=25000000)
-$(call bench,test_uart,ct_uart_25 ct_uart_35 ct_uart_40 ct_uart_late)
+$(call broken,ct_uart_early,ct_uart,rtl/boards/ct_uart.sv,s/8000 + Step/8000 + Step + Step/,-GClockHz=35000000)
+$(call bench,test_uart,ct_uart_25 ct_uart_35 ct_uart_40 ct_uart_late ct_uart_early)

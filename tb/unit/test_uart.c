@@ -13,6 +13,7 @@
 #include "ct_uart_25_dut.h"
 #include "ct_uart_35_dut.h"
 #include "ct_uart_40_dut.h"
+#include "ct_uart_early_dut.h"
 #include "ct_uart_late_dut.h"
 
 enum { kBytes = 256, kRoom = 16, kFrame = 10 };
@@ -53,6 +54,7 @@ VARIANT(ct_uart_25, 25)
 VARIANT(ct_uart_35, 35)
 VARIANT(ct_uart_40, 40)
 VARIANT(ct_uart_late, 25)
+VARIANT(ct_uart_early, 35)
 
 static struct uart (*const variants[])(void) = {ct_uart_25_open, ct_uart_35_open, ct_uart_40_open};
 static const unsigned megahertz[] = {25, 35, 40};
@@ -200,6 +202,27 @@ static void a_short_low_is_no_byte(void **state) {
   }
 }
 
+/* A break, or a byte whose stop bit is low, gives nothing; what comes when the line has risen is
+ * received as ever. */
+static void a_low_stop_bit_drops_the_byte(void **state) {
+  (void)state;
+  for (unsigned v = 0; v < kVariants; ++v) {
+    for (unsigned i = 0; i < 60; ++i) {
+      struct uart u = variants[v]();
+      ct_rng rng = ct_rng_make(7000 + 100 * v + i);
+      const unsigned frame = ct_rng_below(&rng, kBytes) << 1;
+      const double start = (double)u.now + 20 + chance(&rng);
+      quiet(&u, true, start);
+      for (unsigned n = 0; n < kFrame; ++n)
+        quiet(&u, frame >> n & 1, start + (n + 1) * u.bit);
+      quiet(&u, false, (double)u.now + ct_rng_below(&rng, 100));
+      quiet(&u, true, (double)u.now + 1 + ct_rng_below(&rng, 40));
+      const char *fault = receives(u, 0, 0, 8000 + 100 * v + i);
+      if (fault) fail_msg("%u MHz, after 0x%02x: %s", megahertz[v], frame >> 1, fault);
+    }
+  }
+}
+
 /* The bytes for which there is room stay, those that come then are lost. */
 static void room_is_kept(void **state) {
   (void)state;
@@ -223,6 +246,7 @@ static const struct {
   struct uart (*open)(void);
 } broken_copies[] = {
     {"samples a cycle late", ct_uart_late_open},
+    {"samples a cycle early", ct_uart_early_open},
 };
 
 static void broken_copies_are_found_out(void **state) {
@@ -236,8 +260,11 @@ static void broken_copies_are_found_out(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(senders_may_be_off_by_4_percent), cmocka_unit_test(what_is_sent_is_in_time),
-      cmocka_unit_test(a_short_low_is_no_byte),          cmocka_unit_test(room_is_kept),
+      cmocka_unit_test(senders_may_be_off_by_4_percent),
+      cmocka_unit_test(what_is_sent_is_in_time),
+      cmocka_unit_test(a_short_low_is_no_byte),
+      cmocka_unit_test(a_low_stop_bit_drops_the_byte),
+      cmocka_unit_test(room_is_kept),
       cmocka_unit_test(broken_copies_are_found_out),
   };
   return cmocka_run_group_tests_name("ct_uart", tests, NULL, NULL);
