@@ -8,7 +8,7 @@
 //
 // Clocks      clk_i for all but ct_ft245, which runs on the chip's ft_clk_i. Two ct_async_fifo are the only ways between them. Without an add-on ft_clk_i
 //             stands still, and nothing waits for it.
-// Reset       arst_ni may fall and rise at any time; each clock has its own ct_reset.
+// Reset       arst_ni may fall and rise at any time; each clock has its own ct_reset, and ft_clk_i's follows the core's.
 // Lines       what comes on the FIFO or on the serial line goes to the same bridge, which answers there (ct_link).
 // Memory      2^(RowBits + ColBits + 3) bytes; the chip's clock is half a cycle before clk_i, see ct_sdram.
 // Lamps       led_o, from bit 0: 0 heartbeat (clock and reset are right), 1 inference moves data, 2 training moves data, 3 bytes on the line to the
@@ -81,7 +81,8 @@ module ct_board #(
 
   logic rst_n, ft_rst_n;
   ct_reset u_reset    (.clk_i,              .arst_ni, .rst_no(rst_n));
-  ct_reset u_ft_reset (.clk_i(ft_clk_i),    .arst_ni, .rst_no(ft_rst_n));
+  // (After the core's: so no way from a pin to ft_clk is longer than ft_txe_n's, which make fpga looks at.)
+  ct_reset u_ft_reset (.clk_i(ft_clk_i),    .arst_ni(rst_n), .rst_no(ft_rst_n));
 
   // ---- Lines to the host ------------------------------------------------------------------------------------------------------------
 

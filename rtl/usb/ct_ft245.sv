@@ -12,8 +12,9 @@
 //             sends a short packet. So frames that follow one another fill their packets.
 // Rate        a word a cycle between turns.
 // Pins        each output comes from a register of its own that nothing reads, with no logic behind it, and rxf_n and the data go straight into
-//             registers: all of them fit into the cells of the pins. txe_n goes through logic, since a word that is taken at an edge makes
-//             room for the next at the same edge: the way from its pin to those registers has to be short.
+//             registers: all of them fit into the cells of the pins. txe_n says at an edge whether the word at the pins is taken, and the next
+//             one has to be there after the same edge: so it goes through logic to the pins' registers, and to those alone, two LUTs at most.
+//             All else hears a cycle later from taken_q that a word has gone.
 //
 // Parameters
 //   Width   bits of a word: 8, 16 or 32
@@ -111,25 +112,48 @@ module ct_ft245 #(
 
   // ---- To the pins ------------------------------------------------------------------------------------------------------------------
 
-  logic             out_valid, out_flush, load, taken, full_d, full_q, flush_d, flush_q;
-  logic [WordW-1:0] out_word, out_q;
-  assign taken = wr_q && !txe_n_i;
-  assign load  = out_valid && (!full_q || taken);
+  // Words that are on offer, or will be, the oldest first; taken_q: that one has gone at the last edge, and leaves its place at the next.
+  logic [WordW:0]   win_d [0:2], win_q [0:2];  // the top bit: flush
+  logic [1:0]       count_d, count_q, left;    // left: that have not gone
+  logic [WordW-1:0] now, next;                 // the oldest of these, and the one behind
+  logic             taken, taken_q, push;
 
-  ct_fifo #(.Width(WordW + 1), .Depth(4)) u_out (
-    .clk_i, .rst_ni,
-    .valid_i(tx_valid_i), .ready_o(tx_ready_o), .data_i({tx_flush_i, tx_keep_i, tx_data_i}),
-    .valid_o(out_valid), .ready_i(!full_q || taken), .data_o({out_flush, out_word}),
-    .count_o()
-  );
+  assign taken      = wr_q && !txe_n_i;
+  assign left       = count_q - 2'(taken_q);
+  assign now        = taken_q ? win_q[1][WordW-1:0] : win_q[0][WordW-1:0];
+  assign next       = taken_q ? win_q[2][WordW-1:0] : win_q[1][WordW-1:0];
+  assign tx_ready_o = (left != 2'd3);
+  assign push       = tx_valid_i && tx_ready_o;
+  assign count_d    = left + 2'(push);
+
+  always_comb begin
+    win_d[0] = taken_q ? win_q[1] : win_q[0];
+    win_d[1] = taken_q ? win_q[2] : win_q[1];
+    win_d[2] = win_q[2];
+    if (push) begin
+      case (left)
+        2'd0:    win_d[0] = {tx_flush_i, tx_keep_i, tx_data_i};
+        2'd1:    win_d[1] = {tx_flush_i, tx_keep_i, tx_data_i};
+        default: win_d[2] = {tx_flush_i, tx_keep_i, tx_data_i};
+      endcase
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    win_q[0] <= win_d[0];
+    win_q[1] <= win_d[1];
+    win_q[2] <= win_d[2];
+  end
 
   // ---- Directions -------------------------------------------------------------------------------------------------------------------
 
-  logic       can_read, can_write, tired;
+  logic       can_read, can_write, tired, stays;
+  logic       flush_d, flush_q, txe_before_q;
   logic [7:0] linger_d, linger_q;
   assign can_read  = !rxf_n_q && has_room;
-  assign can_write = txe_q && full_q;
-  assign tired     = turn_q >= 16'(Turn);
+  assign can_write = txe_q && (left != 2'd0);
+  assign tired     = (turn_q >= 16'(Turn)) || (taken_q && turn_q == 16'(Turn - 1));
+  // The chip has had no room at two edges, or there is nothing more, or the other side has waited for its turn.
+  assign stays     = (left != 2'd0) && (txe_q || txe_before_q) && !(tired && can_read);
 
   always_comb begin
     state_d = state_q;
@@ -140,8 +164,7 @@ module ct_ft245 #(
     siwu_d  = 1'b0;
     turn_d  = turn_q;
     wrote_d = wrote_q;
-    full_d  = load || (full_q && !taken);
-    flush_d = flush_q;
+    flush_d = taken_q ? win_q[0][WordW] : flush_q;
     case (state_q)
       Idle: begin
         turn_d = 16'd0;
@@ -173,24 +196,22 @@ module ct_ft245 #(
         end
       end
       default: begin
-        drive_d = 1'b1;
-        wr_d    = full_d;
-        if (taken) turn_d = turn_q + {15'd0, !tired};
-        if (!full_d || (!txe_q && !taken) || (tired && can_read)) begin
+        if (taken_q) turn_d = turn_q + {15'd0, !tired};
+        if (stays) begin
+          drive_d = 1'b1;
+          wr_d    = !taken || (left != 2'd1);
+        end else begin
           state_d = Idle;
-          drive_d = 1'b0;
-          wr_d    = 1'b0;
         end
       end
     endcase
     // A flush waits until the pins and their queue have been empty for a while.
-    linger_d = (full_q || out_valid) ? '0 : linger_q + {7'd0, flush_q};
-    if (flush_q && !full_q && linger_q == 8'(Linger)) begin
+    linger_d = (count_q != 2'd0 || tx_valid_i) ? '0 : linger_q + {7'd0, flush_q};
+    if (flush_q && count_q == 2'd0 && linger_q == 8'(Linger)) begin
       siwu_d   = 1'b1;
       flush_d  = 1'b0;
       linger_d = '0;
     end
-    if (load) flush_d = out_flush;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -203,9 +224,11 @@ module ct_ft245 #(
       siwu_q  <= 1'b0;
       turn_q  <= '0;
       wrote_q <= 1'b0;
-      full_q  <= 1'b0;
+      count_q <= '0;
+      taken_q <= 1'b0;
       flush_q <= 1'b0;
       linger_q <= '0;
+      txe_before_q <= 1'b0;
     end else begin
       state_q <= state_d;
       oe_q    <= oe_d;
@@ -215,15 +238,15 @@ module ct_ft245 #(
       siwu_q  <= siwu_d;
       turn_q  <= turn_d;
       wrote_q <= wrote_d;
-      full_q  <= full_d;
+      count_q <= count_d;
+      taken_q <= taken;
       flush_q <= flush_d;
       linger_q <= linger_d;
+      txe_before_q <= txe_q;
     end
   end
-  always_ff @(posedge clk_i) if (load) out_q <= out_word;
 
-  // The same once more for the pins. (pin_q has no enable, but takes out_q's value: a register that keeps its own is read. It has the reset of
-  // let_go_q, which a pin's registers share.)
+  // The same once more for the pins. (The data have the reset of let_go_q, which a pin's registers share.)
   logic             oe_n_q, rd_n_q, wr_n_q, siwu_n_q, let_go_q;
   logic [WordW-1:0] pin_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -240,7 +263,7 @@ module ct_ft245 #(
       wr_n_q   <= !wr_d;
       siwu_n_q <= !siwu_d;
       let_go_q <= !drive_d;
-      pin_q    <= load ? out_word : out_q;
+      pin_q    <= taken ? next : now;
     end
   end
 
@@ -252,8 +275,8 @@ module ct_ft245 #(
   assign {be_o, data_o}  = pin_q;
 
   `CT_ASSERT(ReadFits_A, !in_valid || in_ready)
-  `CT_ASSERT(PinsFollow_A, {oe_n_q, rd_n_q, wr_n_q, siwu_n_q, let_go_q} == ~{oe_q, rd_q, wr_q, siwu_q, drive_q} && (!full_q || pin_q == out_q))
-  `CT_ASSERT(OneDirection_A, !(oe_q && drive_q) && (!rd_q || oe_q) && (!wr_q || (drive_q && full_q)))
+  `CT_ASSERT(PinsFollow_A, {oe_n_q, rd_n_q, wr_n_q, siwu_n_q, let_go_q} == ~{oe_q, rd_q, wr_q, siwu_q, drive_q} && (!wr_q || pin_q == now))
+  `CT_ASSERT(OneDirection_A, !(oe_q && drive_q) && (!rd_q || oe_q) && (!wr_q || (drive_q && left != 2'd0)))
 
 `ifdef FORMAL
   `include "ct_ft245_formal.svh"
