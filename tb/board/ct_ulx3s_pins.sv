@@ -4,7 +4,8 @@
 //
 // Pads        sdram_dq_o and ft_data_o are what stands on the pins, ours or theirs. sdram_dq_oe_o and ft_drive_o say that nobody else drives them now: the
 //             other side is let go of whenever the board means to drive, so a pad that does not drive shows zeros.
-// SDRAM       sdram_dq_i is what the chip sends by the middle of the cycle, when its clock rises: it is taken at clk_i's falling edge.
+// SDRAM       sdram_dq_i is what the chip sends by the middle of the cycle, when its clock rises: it is taken at clk_i's falling edge. While clk_i is high
+//             the pins have its inverse, so that who takes it at another edge, or later, gets wrong data.
 // Clock       clk_i is the core's (ct_ecp5_models), as fast as CoreMhz says.
 
 /* verilator lint_off UNUSED */
@@ -67,7 +68,7 @@ module ct_ulx3s_pins #(
     assign ft_data[i] = ft_drive_o ? 1'bz : ft_data_i[i];
   end
   for (genvar i = 0; i < 16; i++) begin : g_dq
-    assign sdram_d[i] = sdram_dq_oe_o ? 1'bz : sdram_dq_i[i];
+    assign sdram_d[i] = sdram_dq_oe_o ? 1'bz : sdram_dq_i[i] ^ clk_i;
   end
   assign ft_data_o  = ft_data;
   assign sdram_dq_o = sdram_d;
