@@ -39,3 +39,34 @@ $(eval $(call board_rules,board-narrow,ct_board_narrow,$(BOARD_MHZ)))
 $(eval $(call bench_rules,test_board,tb/board/test_board.c,,,$(BUILD)/lib/libcoltrain.a -ldl))
 SYSTEM_TESTS += $(BUILD)/tb/test_board
 $(BUILD)/tb/test_board: | $(BUILD)/tb/board/usb.so $(BUILD)/tb/board-narrow/usb.so $(BUILD)/same/gcc-O2/same_bytes $(BUILD)/bin/coltrain
+
+# Broken copies of ct_ulx3s, without a core, which test_pads must find out (as in tb/unit/benches.mk): $(call pads,NAME,SED), the program build/tb/pads/NAME;
+# without SED of ct_ulx3s itself. (Their ports are the same, so what is linked with them is compiled once. They run for a moment, so the models' compiler hurries.)
+PADS_OBJS := $(patsubst %.c,$(BUILD)/pads/obj/%.o,tb/board/try_memory.c $(filter-out %/ct_usb.c,$(BOARD_SRCS))) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o) $(TB_OBJS)
+pads = $(eval $(call pads_rules,$(strip $(1)),$(2),$(if $(2),$(BUILD)/broken/pads_$(strip $(1))/ct_ulx3s.sv,rtl/boards/ulx3s/ct_ulx3s.sv)))
+define pads_rules
+PADS += $(BUILD)/tb/pads/$(1)
+$(if $(2),$(call broken_rules,pads_$(1),,rtl/boards/ulx3s/ct_ulx3s.sv,$(2)))
+$(BUILD)/dut/pads_$(1)/ct_board.a: private export OPT := -O0 -fPIC
+$(BUILD)/dut/pads_$(1)/ct_board.a: $(filter tb/%,$(ULX3S_SIM)) $(3) $(WAIVERS) tb/harness/verilate.sh tb/harness/vshim.awk | $(GEN_SVH)
+	$$(call say,VERILATE,pads_$(1))
+	$$(Q)tb/harness/verilate.sh ct_board ct_ulx3s_pins $$(@D) $(filter tb/%,$(ULX3S_SIM)) $(3) -- -GCoreMhz=25 -GCore=0 -Wno-UNUSEDSIGNAL
+-include $(BUILD)/dut/pads_$(1)/ct_board.d
+
+$(BUILD)/tb/pads/$(1): $(PADS_OBJS) $(BUILD)/dut/pads_$(1)/ct_board.a $(BUILD)/dut/libverilated.a
+	$$(call say,LINK,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CXX) -o $$@ $$^ -lcmocka -lz -lm -pthread
+endef
+$(eval $(call board_rules,pads,pads_good,25))
+-include $(BUILD)/pads/obj/tb/board/try_memory.d
+$(call pads,good)
+$(call pads,inverted,s/\.T(!ft_drive)/.T(ft_drive)/;s/\.T(!dq_oe)/.T(dq_oe)/)
+$(call pads,dq,s/\.T(!dq_oe)/.T(1'"'"'b0)/)
+$(call pads,ft,s/\.T(!ft_drive)/.T(1'"'"'b0)/)
+$(call pads,through,s/always_ff @(negedge clk) dq_in_q <= dq_in/assign dq_in_q = dq_in/)
+$(call pads,clock,s/\.D0(1'"'"'b0)$(comma) \.D1(1'"'"'b1)/.D0(1'"'"'b1)$(comma) .D1(1'"'"'b0)/)
+
+$(eval $(call bench_rules,test_pads,tb/board/test_pads.c))
+SYSTEM_TESTS += $(BUILD)/tb/test_pads
+$(BUILD)/tb/test_pads: | $(PADS)

@@ -4,8 +4,11 @@
 //
 // Pads        sdram_dq_o and ft_data_o are what stands on the pins, ours or theirs. sdram_dq_oe_o and ft_drive_o say that nobody else drives them now: the
 //             other side is let go of whenever the board means to drive, so a pad that does not drive shows zeros.
-// SDRAM       sdram_dq_i is what the chip sends by the middle of the cycle, when its clock rises: it is taken at clk_i's falling edge.
-// Clock       clk_i is the core's (ct_ecp5_models), as fast as CoreMhz says.
+//             Each pad's T is compared with that, or one that always drives would not be found: Verilator makes an OR of two drivers.
+// SDRAM       sdram_dq_i is what the chip sends by the middle of the cycle, when its clock rises: it is taken at clk_i's falling edge. While clk_i is high
+//             the pins have its inverse, so that who takes it at another edge, or later, gets wrong data.
+// Clock       clk_i is the core's (ct_ecp5_models), as fast as CoreMhz says. ChipClock_A checks D0 and D1 of the SDRAM's clock against our own model of the
+//             ODDRX1F: that the cell sends D0 while its clock is high no simulation here shows.
 
 /* verilator lint_off UNUSED */
 `default_nettype none
@@ -65,9 +68,15 @@ module ct_ulx3s_pins #(
   assign sdram_dq_oe_o = u_top.dq_oe;
   for (genvar i = 0; i < 8; i++) begin : g_ft
     assign ft_data[i] = ft_drive_o ? 1'bz : ft_data_i[i];
+    always_comb begin
+      FtPad_A: assert (u_top.g_ft[i].u_pad.T == !ft_drive_o);
+    end
   end
   for (genvar i = 0; i < 16; i++) begin : g_dq
-    assign sdram_d[i] = sdram_dq_oe_o ? 1'bz : sdram_dq_i[i];
+    assign sdram_d[i] = sdram_dq_oe_o ? 1'bz : sdram_dq_i[i] ^ clk_i;
+    always_comb begin
+      DqPad_A: assert (u_top.g_dq[i].u_pad.T == !sdram_dq_oe_o);
+    end
   end
   assign ft_data_o  = ft_data;
   assign sdram_dq_o = sdram_d;
