@@ -118,6 +118,34 @@ def two_clocks(m: dict[str, Any]) -> None:
     m["cells"]["taken1"] = register(25, 27, clock=5, reset="0")
 
 
+def open_end(end: str) -> Any:
+    def change(m: dict[str, Any]) -> None:
+        del m["cells"]["pad1"]["connections"][end]
+
+    return change
+
+
+def no_bits(m: dict[str, Any]) -> None:
+    m["cells"]["pad1"]["connections"]["T"] = []
+
+
+def straight_out(m: dict[str, Any]) -> None:
+    m["ports"]["lamp"] = {"direction": "output", "bits": [13]}
+
+
+def only_out(m: dict[str, Any]) -> None:
+    straight_out(m)
+    del m["cells"]["late"], m["cells"]["taken"]
+
+
+def out_behind_the_delay(m: dict[str, Any]) -> None:
+    m["ports"]["lamp"] = {"direction": "output", "bits": [28]}
+
+
+def open_delay(m: dict[str, Any]) -> None:
+    del m["cells"]["late"]["connections"]["Z"]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -129,6 +157,14 @@ def two_clocks(m: dict[str, Any]) -> None:
         (no_pad, "bus: bit 1: it has no bidirectional pad"),
         (two_resets, "differ in LSR"),
         (two_clocks, "differ in CLK"),
+        (open_end("I"), "bus: bit 1: its pad (pad1) has no I"),
+        (open_end("T"), "bus: bit 1: its pad (pad1) has no T"),
+        (open_end("O"), "bus: bit 1: its pad (pad1) has no O"),
+        (no_bits, "bus: bit 1: its pad (pad1) has no T"),
+        (straight_out, "flag: bit 0: it goes to DELAYG and the port lamp (2), not to one register"),
+        (only_out, "flag: bit 0: it goes to the port lamp (1), not to one register"),
+        (out_behind_the_delay, "flag: bit 0: it goes to TRELLIS_FF and the port lamp (2), not to one register"),
+        (open_delay, "flag: bit 0: it goes to nothing (0)"),
     ],
 )
 def test_a_pin_that_cannot_have_its_register_is_named(tmp_path: Path, change: Any, said: str) -> None:
@@ -142,3 +178,9 @@ def test_a_pin_that_cannot_have_its_register_is_named(tmp_path: Path, change: An
 def test_a_port_that_is_not_there(tmp_path: Path) -> None:
     status, text, _ = run(tmp_path, netlist(), "strobe", "stroke")
     assert status == 1 and "stroke: there is no such port" in text
+
+
+def test_a_port_that_is_given_twice(tmp_path: Path) -> None:
+    status, text, after = run(tmp_path, netlist(), "strobe", "flag", "strobe")
+    assert status == 1 and text == "not ok - the port strobe is given twice\n"
+    assert after == netlist() and not (tmp_path / "top.falling").exists()
