@@ -146,6 +146,34 @@ def open_delay(m: dict[str, Any]) -> None:
     del m["cells"]["late"]["connections"]["Z"]
 
 
+def comes_and_goes(m: dict[str, Any]) -> None:
+    m["ports"]["strobe"]["bits"] = [29]
+
+
+def takes_and_goes(m: dict[str, Any]) -> None:
+    comes_and_goes(m)
+    m["cells"]["again"] = register(29, 40)
+
+
+def has(name: str, **parameters: str) -> Any:
+    def change(m: dict[str, Any]) -> None:
+        m["cells"][name]["parameters"].update(parameters)
+
+    return change
+
+
+def end_of(name: str, port: str, *bits: int | str) -> Any:
+    def change(m: dict[str, Any]) -> None:
+        m["cells"][name]["connections"][port] = list(bits)
+        m["cells"][name]["port_directions"][port] = "input"
+
+    return change
+
+
+def no_clock(m: dict[str, Any]) -> None:
+    del m["cells"]["taken"]["connections"]["CLK"]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -165,6 +193,18 @@ def open_delay(m: dict[str, Any]) -> None:
         (only_out, "flag: bit 0: it goes to the port lamp (1), not to one register"),
         (out_behind_the_delay, "flag: bit 0: it goes to TRELLIS_FF and the port lamp (2), not to one register"),
         (open_delay, "flag: bit 0: it goes to nothing (0)"),
+        (comes_and_goes, "flag: bit 0: its register (taken) is to be both an input's and an output's"),
+        (takes_and_goes, "flag: bit 0: it goes to TRELLIS_FF (2), not to one register"),
+        (has("out", LSRMUX="INV"), "strobe: bit 0: its register (out$pin30) has an LSRMUX of INV"),
+        (has("taken", LSRMUX="0 "), "flag: bit 0: its register (taken) has an LSRMUX of 0"),
+        (has("data1", CLKMUX="INV"), "bus: bit 1: its registers (data1, enable) differ in CLKMUX"),
+        (has("data1", SRMODE="LSR_OVER_CE"), "bus: bit 1: its registers (data1, enable, taken1) differ in SRMODE"),
+        (has("taken1", SRMODE="LSR_OVER_CE"), "bus: bit 1: its registers (data1, enable, taken1) differ in SRMODE"),
+        (end_of("taken1", "LSR", 4), "bus: bit 1: its registers (data1, enable, taken1) differ in LSR"),
+        (end_of("taken", "LSR", "1"), "flag: bit 0: its register (taken) has a constant reset (1)"),
+        (end_of("taken1", "LSR", "x"), "bus: bit 1: its register (taken1) has a constant reset (x)"),
+        (end_of("taken", "CLK", "0"), "flag: bit 0: its register (taken) has no clock"),
+        (no_clock, "flag: bit 0: its register (taken) has no clock"),
     ],
 )
 def test_a_pin_that_cannot_have_its_register_is_named(tmp_path: Path, change: Any, said: str) -> None:
@@ -173,6 +213,29 @@ def test_a_pin_that_cannot_have_its_register_is_named(tmp_path: Path, change: An
     status, text, after = run(tmp_path, module, "strobe", "bus", "flag")
     assert status == 1 and said in text and text.count("not ok") == 1, text
     assert after == module and not (tmp_path / "top.falling").exists()
+
+
+def test_what_the_registers_of_a_pad_may_have(tmp_path: Path) -> None:
+    """A reset of the taker's that is the others', and modes and edges that are named but equal."""
+    module = netlist()
+    module["cells"]["taken0"]["connections"]["LSR"] = [3]
+    module["cells"]["taken1"]["connections"]["LSR"] = []
+    for name in ("data0", "data1", "enable", "taken0", "taken1"):
+        module["cells"][name]["parameters"].update(LSRMUX="LSR", SRMODE="LSR_OVER_CE")
+    for name in ("data0", "data1"):
+        module["cells"][name]["parameters"]["CLKMUX"] = "CLK"
+    status, said, after = run(tmp_path, module, "bus")
+    assert status == 0, said
+    assert after["cells"]["taken0"]["connections"]["LSR"] == [3] and "LSR" not in after["cells"]["taken1"]["connections"]
+
+
+@pytest.mark.parametrize(("change", "name"), [(comes_and_goes, "taken"), (takes_and_goes, "taken$pin30")])
+def test_an_input_and_then_an_output_of_one_register(tmp_path: Path, change: Any, name: str) -> None:
+    """Whichever port comes first."""
+    module = netlist()
+    change(module)
+    status, text, _ = run(tmp_path, module, "flag", "strobe")
+    assert status == 1 and text == f"not ok - no register fits into the pin strobe: bit 0: its register ({name}) is to be both an input's and an output's\n"
 
 
 def test_a_port_that_is_not_there(tmp_path: Path) -> None:
