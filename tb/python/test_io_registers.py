@@ -174,6 +174,23 @@ def no_clock(m: dict[str, Any]) -> None:
     del m["cells"]["taken"]["connections"]["CLK"]
 
 
+def falls_into(kind: str, port: str) -> Any:
+    def change(m: dict[str, Any]) -> None:
+        m["cells"]["next"] = register(26, 40)
+        m["cells"]["other"] = cell(kind, {"CLK": 2, port: 26}, {"Q": 41})
+
+    return change
+
+
+def falls_out(m: dict[str, Any]) -> None:
+    m["ports"]["lamp"] = {"direction": "output", "bits": [26]}
+
+
+def falls_from_a_port(m: dict[str, Any]) -> None:
+    has("taken", CLKMUX="INV")(m)
+    m["cells"]["other"] = cell("LUT4", {"A": 29}, {"Z": 41})
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -205,6 +222,11 @@ def no_clock(m: dict[str, Any]) -> None:
         (end_of("taken1", "LSR", "x"), "bus: bit 1: its register (taken1) has a constant reset (x)"),
         (end_of("taken", "CLK", "0"), "flag: bit 0: its register (taken) has no clock"),
         (no_clock, "flag: bit 0: its register (taken) has no clock"),
+        (falls_into("LUT4", "A"), "bus: bit 0: its register (taken0) takes at the falling edge and goes to LUT4 and TRELLIS_FF, not only"),
+        (falls_into("TRELLIS_FF", "LSR"), "bus: bit 0: its register (taken0) takes at the falling edge and goes to TRELLIS_FF, not only to the data"),
+        (falls_into("TRELLIS_FF", "CE"), "bus: bit 0: its register (taken0) takes at the falling edge and goes to TRELLIS_FF, not only to the data"),
+        (falls_out, "bus: bit 0: its register (taken0) takes at the falling edge and goes to the port lamp, not only"),
+        (falls_from_a_port, "flag: bit 0: its register (taken) takes at the falling edge and goes to LUT4, not only"),
     ],
 )
 def test_a_pin_that_cannot_have_its_register_is_named(tmp_path: Path, change: Any, said: str) -> None:
@@ -227,6 +249,16 @@ def test_what_the_registers_of_a_pad_may_have(tmp_path: Path) -> None:
     status, said, after = run(tmp_path, module, "bus")
     assert status == 0, said
     assert after["cells"]["taken0"]["connections"]["LSR"] == [3] and "LSR" not in after["cells"]["taken1"]["connections"]
+
+
+def test_registers_may_follow_one_of_the_falling_edge(tmp_path: Path) -> None:
+    module = netlist()
+    falls_into("TRELLIS_FF", "M")(module)
+    has("taken", CLKMUX="INV")(module)
+    module["cells"]["after"] = register(29, 42)
+    status, said, _ = run(tmp_path, module, "bus", "flag")
+    assert status == 0, said
+    assert (tmp_path / "top.falling").read_text().split() == ["pad0$IOL", "pad1$IOL", "flag$tr_io$IOL"]
 
 
 @pytest.mark.parametrize(("change", "name"), [(comes_and_goes, "taken"), (takes_and_goes, "taken$pin30")])
