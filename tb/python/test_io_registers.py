@@ -118,6 +118,79 @@ def two_clocks(m: dict[str, Any]) -> None:
     m["cells"]["taken1"] = register(25, 27, clock=5, reset="0")
 
 
+def open_end(end: str) -> Any:
+    def change(m: dict[str, Any]) -> None:
+        del m["cells"]["pad1"]["connections"][end]
+
+    return change
+
+
+def no_bits(m: dict[str, Any]) -> None:
+    m["cells"]["pad1"]["connections"]["T"] = []
+
+
+def straight_out(m: dict[str, Any]) -> None:
+    m["ports"]["lamp"] = {"direction": "output", "bits": [13]}
+
+
+def only_out(m: dict[str, Any]) -> None:
+    straight_out(m)
+    del m["cells"]["late"], m["cells"]["taken"]
+
+
+def out_behind_the_delay(m: dict[str, Any]) -> None:
+    m["ports"]["lamp"] = {"direction": "output", "bits": [28]}
+
+
+def open_delay(m: dict[str, Any]) -> None:
+    del m["cells"]["late"]["connections"]["Z"]
+
+
+def comes_and_goes(m: dict[str, Any]) -> None:
+    m["ports"]["strobe"]["bits"] = [29]
+
+
+def takes_and_goes(m: dict[str, Any]) -> None:
+    comes_and_goes(m)
+    m["cells"]["again"] = register(29, 40)
+
+
+def has(name: str, **parameters: str) -> Any:
+    def change(m: dict[str, Any]) -> None:
+        m["cells"][name]["parameters"].update(parameters)
+
+    return change
+
+
+def end_of(name: str, port: str, *bits: int | str) -> Any:
+    def change(m: dict[str, Any]) -> None:
+        m["cells"][name]["connections"][port] = list(bits)
+        m["cells"][name]["port_directions"][port] = "input"
+
+    return change
+
+
+def no_clock(m: dict[str, Any]) -> None:
+    del m["cells"]["taken"]["connections"]["CLK"]
+
+
+def falls_into(kind: str, port: str) -> Any:
+    def change(m: dict[str, Any]) -> None:
+        m["cells"]["next"] = register(26, 40)
+        m["cells"]["other"] = cell(kind, {"CLK": 2, port: 26}, {"Q": 41})
+
+    return change
+
+
+def falls_out(m: dict[str, Any]) -> None:
+    m["ports"]["lamp"] = {"direction": "output", "bits": [26]}
+
+
+def falls_from_a_port(m: dict[str, Any]) -> None:
+    has("taken", CLKMUX="INV")(m)
+    m["cells"]["other"] = cell("LUT4", {"A": 29}, {"Z": 41})
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -129,6 +202,31 @@ def two_clocks(m: dict[str, Any]) -> None:
         (no_pad, "bus: bit 1: it has no bidirectional pad"),
         (two_resets, "differ in LSR"),
         (two_clocks, "differ in CLK"),
+        (open_end("I"), "bus: bit 1: its pad (pad1) has no I"),
+        (open_end("T"), "bus: bit 1: its pad (pad1) has no T"),
+        (open_end("O"), "bus: bit 1: its pad (pad1) has no O"),
+        (no_bits, "bus: bit 1: its pad (pad1) has no T"),
+        (straight_out, "flag: bit 0: it goes to DELAYG and the port lamp (2), not to one register"),
+        (only_out, "flag: bit 0: it goes to the port lamp (1), not to one register"),
+        (out_behind_the_delay, "flag: bit 0: it goes to TRELLIS_FF and the port lamp (2), not to one register"),
+        (open_delay, "flag: bit 0: it goes to nothing (0)"),
+        (comes_and_goes, "flag: bit 0: its register (taken) is to be both an input's and an output's"),
+        (takes_and_goes, "flag: bit 0: it goes to TRELLIS_FF (2), not to one register"),
+        (has("out", LSRMUX="INV"), "strobe: bit 0: its register (out$pin30) has an LSRMUX of INV"),
+        (has("taken", LSRMUX="0 "), "flag: bit 0: its register (taken) has an LSRMUX of 0"),
+        (has("data1", CLKMUX="INV"), "bus: bit 1: its registers (data1, enable) differ in CLKMUX"),
+        (has("data1", SRMODE="LSR_OVER_CE"), "bus: bit 1: its registers (data1, enable, taken1) differ in SRMODE"),
+        (has("taken1", SRMODE="LSR_OVER_CE"), "bus: bit 1: its registers (data1, enable, taken1) differ in SRMODE"),
+        (end_of("taken1", "LSR", 4), "bus: bit 1: its registers (data1, enable, taken1) differ in LSR"),
+        (end_of("taken", "LSR", "1"), "flag: bit 0: its register (taken) has a constant reset (1)"),
+        (end_of("taken1", "LSR", "x"), "bus: bit 1: its register (taken1) has a constant reset (x)"),
+        (end_of("taken", "CLK", "0"), "flag: bit 0: its register (taken) has no clock"),
+        (no_clock, "flag: bit 0: its register (taken) has no clock"),
+        (falls_into("LUT4", "A"), "bus: bit 0: its register (taken0) takes at the falling edge and goes to LUT4 and TRELLIS_FF, not only"),
+        (falls_into("TRELLIS_FF", "LSR"), "bus: bit 0: its register (taken0) takes at the falling edge and goes to TRELLIS_FF, not only to the data"),
+        (falls_into("TRELLIS_FF", "CE"), "bus: bit 0: its register (taken0) takes at the falling edge and goes to TRELLIS_FF, not only to the data"),
+        (falls_out, "bus: bit 0: its register (taken0) takes at the falling edge and goes to the port lamp, not only"),
+        (falls_from_a_port, "flag: bit 0: its register (taken) takes at the falling edge and goes to LUT4, not only"),
     ],
 )
 def test_a_pin_that_cannot_have_its_register_is_named(tmp_path: Path, change: Any, said: str) -> None:
@@ -139,6 +237,45 @@ def test_a_pin_that_cannot_have_its_register_is_named(tmp_path: Path, change: An
     assert after == module and not (tmp_path / "top.falling").exists()
 
 
+def test_what_the_registers_of_a_pad_may_have(tmp_path: Path) -> None:
+    """A reset of the taker's that is the others', and modes and edges that are named but equal."""
+    module = netlist()
+    module["cells"]["taken0"]["connections"]["LSR"] = [3]
+    module["cells"]["taken1"]["connections"]["LSR"] = []
+    for name in ("data0", "data1", "enable", "taken0", "taken1"):
+        module["cells"][name]["parameters"].update(LSRMUX="LSR", SRMODE="LSR_OVER_CE")
+    for name in ("data0", "data1"):
+        module["cells"][name]["parameters"]["CLKMUX"] = "CLK"
+    status, said, after = run(tmp_path, module, "bus")
+    assert status == 0, said
+    assert after["cells"]["taken0"]["connections"]["LSR"] == [3] and "LSR" not in after["cells"]["taken1"]["connections"]
+
+
+def test_registers_may_follow_one_of_the_falling_edge(tmp_path: Path) -> None:
+    module = netlist()
+    falls_into("TRELLIS_FF", "M")(module)
+    has("taken", CLKMUX="INV")(module)
+    module["cells"]["after"] = register(29, 42)
+    status, said, _ = run(tmp_path, module, "bus", "flag")
+    assert status == 0, said
+    assert (tmp_path / "top.falling").read_text().split() == ["pad0$IOL", "pad1$IOL", "flag$tr_io$IOL"]
+
+
+@pytest.mark.parametrize(("change", "name"), [(comes_and_goes, "taken"), (takes_and_goes, "taken$pin30")])
+def test_an_input_and_then_an_output_of_one_register(tmp_path: Path, change: Any, name: str) -> None:
+    """Whichever port comes first."""
+    module = netlist()
+    change(module)
+    status, text, _ = run(tmp_path, module, "flag", "strobe")
+    assert status == 1 and text == f"not ok - no register fits into the pin strobe: bit 0: its register ({name}) is to be both an input's and an output's\n"
+
+
 def test_a_port_that_is_not_there(tmp_path: Path) -> None:
     status, text, _ = run(tmp_path, netlist(), "strobe", "stroke")
     assert status == 1 and "stroke: there is no such port" in text
+
+
+def test_a_port_that_is_given_twice(tmp_path: Path) -> None:
+    status, text, after = run(tmp_path, netlist(), "strobe", "flag", "strobe")
+    assert status == 1 and text == "not ok - the port strobe is given twice\n"
+    assert after == netlist() and not (tmp_path / "top.falling").exists()

@@ -9,6 +9,7 @@ import os
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -229,18 +230,29 @@ def test_a_slower_core_where_only_that_is_missed(tmp_path: Path, core: float, fi
     assert (tmp_path / "report.txt").read_text() == run.stdout
 
 
+def way(cell: str, *delays: float, port: str = "O") -> list[dict[str, Any]]:
+    """As nextpnr reports it; where it ends does not matter here."""
+    starts = [{"cell": cell, "port": port, "loc": [27, 0]}] + [{"cell": "$abc$1$lut", "port": "F", "loc": [20, 3]}] * len(delays)
+    return [{"delay": ns, "from": start, "to": start} for ns, start in zip((0, *delays), starts, strict=True)]
+
+
+def net(driver: str, clock: str, *delays: float, to: str = "") -> dict[str, Any]:
+    ends = [{"cell": "$auto$ff", "port": "M", "event": f"posedge {to or clock}", "delay": [0.5, ns]} for ns in delays]
+    return {"driver": driver, "port": "INFF", "event": f"posedge {clock}", "endpoints": ends}
+
+
 @pytest.mark.parametrize(
     ("txe", "dq", "known", "missed"),
     [
-        (8.5, 11.5, True, ""),
-        (8.6, 1.0, True, "from pins through logic to ft_clk"),
-        (8.0, 11.6, True, "registers of the falling edge"),
-        (8.0, 1.0, False, "from 0 of 1 registers of the falling edge"),
+        (8.5, 10.75, True, ""),
+        (8.6, 1.0, True, "from ft_txe_n through logic to ft_clk 8.6 ns of 8.5 (it starts at ft_txe_n$tr_io.O)"),
+        (8.0, 10.8, True, "from 1 of 1 registers of the falling edge in pins  10.8 ns of 10.8"),
+        (8.0, 1.0, False, "1 of 1 registers of the falling edge in pins are not in the report: pad$IOL"),
     ],
 )
 def test_times_at_the_pins(tmp_path: Path, txe: float, dq: float, known: bool, missed: str) -> None:
     fmax = {"$glbnet$clk": {"achieved": 41, "constraint": 40}, "$glbnet$ft_clk$TRELLIS_IO_IN": {"achieved": 61, "constraint": 60}}
-    slow, fast = [{"delay": txe - 2}, {"delay": 2}], [{"delay": 20}]
+    slow, fast = way("ft_txe_n$tr_io", txe - 2, 2), way("btn_fire1$tr_io", 20)
     report = {
         "fmax": fmax,
         "critical_paths": [
@@ -249,16 +261,80 @@ def test_times_at_the_pins(tmp_path: Path, txe: float, dq: float, known: bool, m
             {"from": "posedge $glbnet$ft_clk$TRELLIS_IO_IN", "to": "posedge $glbnet$ft_clk$TRELLIS_IO_IN", "path": fast},
         ],
         "detailed_net_timings": [
-            {"driver": "pad$IOL" if known else "other$IOL", "port": "INFF", "endpoints": [{"delay": [0.5, 0.7]}, {"delay": [0.5, dq]}]},
-            {"driver": "pad$IOL", "port": "O", "endpoints": [{"delay": [15, 15]}]},
+            net("pad$IOL" if known else "other$IOL", "$glbnet$clk", 0.7, dq),
+            {**net("pad$IOL", "$glbnet$clk", 15), "port": "O"},
         ],
     }
     (tmp_path / "report.json").write_text(json.dumps(report))
     (tmp_path / "top.falling").write_text("pad$IOL\n")
-    run = subprocess.run([TOP / "scripts/fpga-report", tmp_path, "board", "1", "yes", "ft_clk=8.5"], capture_output=True, text=True, check=False)
+    run = subprocess.run([TOP / "scripts/fpga-report", tmp_path, "board", "1", "yes", "ft_txe_n=ft_clk:8.5"], capture_output=True, text=True, check=False)
     lines = [line for line in run.stdout.splitlines() if line.startswith("not ok")]
     assert run.returncode == bool(missed) and len(lines) == bool(missed) and all(missed in line for line in lines), run.stdout
     assert not (tmp_path / "slower.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("cell", "port", "ns", "to", "said"),
+    [
+        ("ft_txe_n$tr_io", "O", 7.0, "$glbnet$ft_clk$TRELLIS_IO_IN", "ok - from ft_txe_n through logic to ft_clk 7.0 ns of 7.0 (it starts at ft_txe_n$tr_io.O)"),
+        ("ft_txe_n$tr_io", "O", 7.1, "$glbnet$ft_clk", "not ok - from ft_txe_n through logic to ft_clk 7.1 ns of 7.0 (it starts at ft_txe_n$tr_io.O)"),
+        ("ft_txe_n[1]$tr_io", "O", 1.0, "ft_clk", "ok - from ft_txe_n through logic to ft_clk 1.0 ns of 7.0 (it starts at ft_txe_n[1]$tr_io.O)"),
+        ("btn_fire1$tr_io", "O", 7.0, "ft_clk", "ok - from ft_txe_n through logic to ft_clk at most 7.0 ns of 7.0 (the longest way starts at btn_fire1$tr_io.O)"),
+        ("u_pll", "LOCK", 7.1, "ft_clk", "not ok - from ft_txe_n through logic to ft_clk, 7.0 ns: not known, the way of u_pll.LOCK is longer (7.1 ns)"),
+        # (Another pin, whose name only begins like it.)
+        ("ft_txe_n2$tr_io", "O", 7.1, "ft_clk", "not ok - from ft_txe_n through logic to ft_clk, 7.0 ns: not known, the way of ft_txe_n2$tr_io.O is longer (7.1 ns)"),
+        ("ft_txe_n$tr_io", "O", 1.0, "$glbnet$left_clk", "not ok - no way from ft_txe_n to ft_clk in the report"),
+        ("ft_txe_n$tr_io", "O", 1.0, "$glbnet$ft_clk2", "not ok - no way from ft_txe_n to ft_clk in the report"),
+    ],
+)
+def test_a_pin_is_judged_by_its_own_way(tmp_path: Path, cell: str, port: str, ns: float, to: str, said: str) -> None:
+    """Of a pair of clocks there is the longest way only, and all pins are in one."""
+    paths = [
+        {"from": "<async>", "to": f"posedge {to}", "path": way(cell, ns - 0.5, 0.5, port=port)},
+        {"from": "<async>", "to": "posedge $glbnet$clk", "path": way("ft_txe_n$tr_io", 20)},
+        {"from": "<async>", "to": "<async>", "path": way("ft_txe_n$tr_io", 20)},
+        {"from": "posedge ft_clk", "to": "posedge ft_clk", "path": way("ft_txe_n$tr_io$IOL", 20)},
+    ]
+    (tmp_path / "report.json").write_text(json.dumps({"critical_paths": paths}))
+    run = subprocess.run([TOP / "scripts/fpga-report", tmp_path, "board", "1", "yes", "ft_txe_n=ft_clk:7.0"], capture_output=True, text=True, check=False)
+    assert run.stdout.splitlines()[1:] == ["ok - it routes", said] and run.returncode == said.startswith("not ok"), run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("wrong", ["ft_clk=8.5", "ft_txe_n=ft_clk", "ft_txe_n=ft_clk:", "ft_txe_n=ft_clk:x", "ft_txe_n=ft_clk:nan", "=ft_clk:7.0"])
+def test_a_limit_is_of_a_pin_and_a_clock(tmp_path: Path, wrong: str) -> None:
+    (tmp_path / "report.json").write_text("{}")
+    run = subprocess.run([TOP / "scripts/fpga-report", tmp_path, "board", "1", "yes", wrong], capture_output=True, text=True, check=False)
+    assert run.returncode == 1 and run.stderr == f'"{wrong}" is not PIN=CLOCK:NS\n'
+
+
+@pytest.mark.parametrize(
+    ("nets", "said"),
+    [
+        # (60 MHz: 0.45 of a cycle of 16.67 less 0.5.)
+        ([net("a$IOL", "$glbnet$clk", 10), net("b$IOL", "ft_clk", 7)], ["ok - from 1 of 2 #  10.0 ns of 10.8", "ok - from 1 of 2 #   7.0 ns of 7.0"]),
+        ([net("a$IOL", "$glbnet$clk", 10), net("b$IOL", "ft_clk", 7.1)], ["ok - from 1 of 2 #  10.0 ns of 10.8", "not ok - from 1 of 2 #   7.1 ns of 7.0"]),
+        ([net("a$IOL", "ft_clk", 2), net("b$IOL", "ft_clk", 3)], ["ok - from 2 of 2 #   3.0 ns of 7.0"]),
+        ([net("a$IOL", "clk", 1), net("b$IOL", "clk", 1)], ["not ok - from 2 of 2 #: the report has no such clock as posedge clk"]),
+        ([net("a$IOL", "ft_clk", 1), net("b$IOL", "ft_clk", 1, to="$glbnet$clk")], ["not ok - from 2 of 2 #: of posedge ft_clk, and they go to posedge $glbnet$clk"]),
+        ([net("b$IOL", "ft_clk", 1)], ["not ok - 1 of 2 # are not in the report: a$IOL", "ok - from 1 of 2 #   1.0 ns of 7.0"]),
+        ([net("a$IOL", "ft_clk"), net("b$IOL", "ft_clk", 1)], ["not ok - 1 of 2 # are not in the report: a$IOL", "ok - from 1 of 2 #   1.0 ns of 7.0"]),
+        ([], ["not ok - 2 of 2 # are not in the report: a$IOL"]),
+    ],
+)
+def test_a_register_of_the_falling_edge_has_half_a_cycle_of_its_clock(tmp_path: Path, nets: list[dict[str, Any]], said: list[str]) -> None:
+    fmax = {"$glbnet$clk": {"achieved": 41, "constraint": 40}, "ft_clk": {"achieved": 61, "constraint": 60}}
+    (tmp_path / "report.json").write_text(json.dumps({"fmax": fmax, "detailed_net_timings": nets}))
+    (tmp_path / "top.falling").write_text("a$IOL\nb$IOL\n")
+    run = subprocess.run([TOP / "scripts/fpga-report", tmp_path, "board", "1", "yes"], capture_output=True, text=True, check=False)
+    assert run.stdout.splitlines()[4:] == [line.replace("#", "registers of the falling edge in pins") for line in said], run.stdout + run.stderr
+    assert run.returncode == any(line.startswith("not ok") for line in said)
+
+
+def test_registers_of_the_falling_edge_and_no_clock(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text(json.dumps({"detailed_net_timings": [net("a$IOL", "$glbnet$clk", 1)]}))
+    (tmp_path / "top.falling").write_text("a$IOL\n")
+    run = subprocess.run([TOP / "scripts/fpga-report", tmp_path, "board", "1", "yes"], capture_output=True, text=True, check=False)
+    assert run.returncode == 1 and "falling edge in pins: the report has no such clock as posedge $glbnet$clk" in run.stdout, run.stdout
 
 
 TOOLS = {
@@ -306,7 +382,9 @@ if "--write" in given:
     pathlib.Path(given["--write"]).write_text(pathlib.Path(given["--json"]).read_text())
     sys.exit(print(said))
 print("Info:     iter=1 wires=5000 overused=0 overuse=0 archfail=NA", said, sep="\\n")
-json.dump({"fmax": {"clk": {"achieved": 37.2, "constraint": asked}}, "utilization": {}}, open(given["--report"], "w"))
+path = [{"delay": 5, "from": {"cell": "ft_txe_n$tr_io", "port": "O"}}]
+report = {"fmax": {"clk": {"achieved": 37.2, "constraint": asked}}, "critical_paths": [{"from": "<async>", "to": "posedge ft_clk", "path": path}]}
+json.dump(report, open(given["--report"], "w"))
 open(given["--textcfg"], "w").write(f"{asked} MHz")
 """,
     "ecppack": """import sys
