@@ -243,6 +243,7 @@ module ct_board #(
 
   ct_sdram #(
     .ClockHz(ClockHz), .RowBits(RowBits), .ColBits(ColBits), .CasLatency(CasLatency), .PowerUpUs(PowerUpUs),
+    .RcdNs(21), .RpNs(21),  // the AS4C16M16SA-7's
     .MaxBeats(ct_pkg::BurstBeats), .IdW(2)
   ) u_sdram (
     .clk_i, .rst_ni(rst_n),

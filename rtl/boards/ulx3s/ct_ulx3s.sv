@@ -10,8 +10,8 @@
 //             at the falling edge of the core's clock, and handed on at the rising one.
 // Reset       until the PLL has locked, and while button FIRE1 is held.
 // ESP32       wifi_gpio0 is high, or the board's ESP32 may start anew and load a bitstream of its own.
-// FIFO        an FT232H's synchronous 245 FIFO on the header J1: see docs/fpga.md. Its clock is gp[12], a clock pin. What the chip sends is delayed in the
-//             pins by what the clock takes from its pin to the registers: the chip need not hold it after the edge.
+// FIFO        an FT232H's synchronous 245 FIFO on the header J1: see docs/fpga.md. Its clock is gp[12], a clock pin. Its flag RXF# and its data
+//             are delayed in the pins by what the clock is meant to take from its pin to the registers: the chip need not hold them after the edge.
 // Lamps       ct_board's; lamp 7 alone, steady: the PLL has not locked.
 //
 // Parameters
