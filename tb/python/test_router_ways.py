@@ -230,6 +230,14 @@ def test_a_slower_core_where_only_that_is_missed(tmp_path: Path, core: float, fi
     assert (tmp_path / "report.txt").read_text() == run.stdout
 
 
+@pytest.mark.parametrize(("clock", "slower"), [("clk", "35"), ("$glbnet$clk", "35"), ("clk_25mhz", ""), ("$glbnet$other", "")])
+def test_a_slower_core_is_of_the_clock_of_the_core(tmp_path: Path, clock: str, slower: str) -> None:
+    fmax = {clock: {"achieved": 36.7, "constraint": 40}}
+    (tmp_path / "report.json").write_text(json.dumps({"fmax": fmax}))
+    run = subprocess.run([TOP / "scripts/fpga-report", tmp_path, "board", "1", "yes"], capture_output=True, text=True, check=False)
+    assert run.returncode == 1 and (tmp_path / "slower.txt").exists() == bool(slower) == ("FREQ=35" in run.stdout), run.stdout
+
+
 def way(cell: str, *delays: float, port: str = "O") -> list[dict[str, Any]]:
     """As nextpnr reports it; where it ends does not matter here."""
     starts = [{"cell": cell, "port": port, "loc": [27, 0]}] + [{"cell": "$abc$1$lut", "port": "F", "loc": [20, 3]}] * len(delays)
