@@ -50,6 +50,6 @@
   `CT_ASSERT(EveryWordRead_A, in_valid == f_got_q && (!in_valid || in_q == f_in_q))
   `CT_ASSERT(EveryWordWritten_A, left == f_held_q && (!f_goes || (f_held_q != 2'd0 && data_o == f_word_q[0][Width-1:0] && be_o == f_word_q[0][WordW-1:Width])))
   `CT_ASSERT(WindowFits_A, (!taken_q || count_q != 2'd0) && (left == 2'd0 || now == f_word_q[0]) && (left < 2'd2 || next == f_word_q[1]) &&
-                           (left != 2'd3 || taken_q || win_q[2][WordW-1:0] == f_word_q[2]))
+                           (left != 2'd3 || taken_q || win2_q[WordW-1:0] == f_word_q[2]))
   `CT_ASSERT(GapBetweenSides_A, !(oe_q && f_drive_q) && !(drive_q && f_oe_q) && (!rd_q || f_oe_q))
   `CT_ASSERT(FlushAfterWord_A, !siwu_q || !flush_q || count_q != 2'd0)

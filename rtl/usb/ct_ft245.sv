@@ -113,35 +113,35 @@ module ct_ft245 #(
   // ---- To the pins ------------------------------------------------------------------------------------------------------------------
 
   // Words that are on offer, or will be, the oldest first; taken_q: that one has gone at the last edge, and leaves its place at the next.
-  logic [WordW:0]   win_d [0:2], win_q [0:2];  // the top bit: flush
+  logic [WordW:0]   win0_d, win0_q, win1_d, win1_q, win2_d, win2_q;  // the top bit: flush
   logic [1:0]       count_d, count_q, left;    // left: that have not gone
   logic [WordW-1:0] now, next;                 // the oldest of these, and the one behind
   logic             taken, taken_q, push;
 
   assign taken      = wr_q && !txe_n_i;
   assign left       = count_q - 2'(taken_q);
-  assign now        = taken_q ? win_q[1][WordW-1:0] : win_q[0][WordW-1:0];
-  assign next       = taken_q ? win_q[2][WordW-1:0] : win_q[1][WordW-1:0];
+  assign now        = taken_q ? win1_q[WordW-1:0] : win0_q[WordW-1:0];
+  assign next       = taken_q ? win2_q[WordW-1:0] : win1_q[WordW-1:0];
   assign tx_ready_o = (left != 2'd3);
   assign push       = tx_valid_i && tx_ready_o;
   assign count_d    = left + 2'(push);
 
   always_comb begin
-    win_d[0] = taken_q ? win_q[1] : win_q[0];
-    win_d[1] = taken_q ? win_q[2] : win_q[1];
-    win_d[2] = win_q[2];
+    win0_d = taken_q ? win1_q : win0_q;
+    win1_d = taken_q ? win2_q : win1_q;
+    win2_d = win2_q;
     if (push) begin
       case (left)
-        2'd0:    win_d[0] = {tx_flush_i, tx_keep_i, tx_data_i};
-        2'd1:    win_d[1] = {tx_flush_i, tx_keep_i, tx_data_i};
-        default: win_d[2] = {tx_flush_i, tx_keep_i, tx_data_i};
+        2'd0:    win0_d = {tx_flush_i, tx_keep_i, tx_data_i};
+        2'd1:    win1_d = {tx_flush_i, tx_keep_i, tx_data_i};
+        default: win2_d = {tx_flush_i, tx_keep_i, tx_data_i};
       endcase
     end
   end
   always_ff @(posedge clk_i) begin
-    win_q[0] <= win_d[0];
-    win_q[1] <= win_d[1];
-    win_q[2] <= win_d[2];
+    win0_q <= win0_d;
+    win1_q <= win1_d;
+    win2_q <= win2_d;
   end
 
   // ---- Directions -------------------------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ module ct_ft245 #(
     siwu_d  = 1'b0;
     turn_d  = turn_q;
     wrote_d = wrote_q;
-    flush_d = taken_q ? win_q[0][WordW] : flush_q;
+    flush_d = taken_q ? win0_q[WordW] : flush_q;
     case (state_q)
       Idle: begin
         turn_d = 16'd0;
