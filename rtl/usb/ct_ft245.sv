@@ -77,7 +77,7 @@ module ct_ft245 #(
   typedef enum logic [1:0] {Idle, Open, Read, Write} state_e;
 
   state_e           state_d, state_q;
-  logic             oe_d, oe_q, rd_d, rd_q, wr_d, wr_q, drive_d, drive_q, siwu_d, siwu_q;  // active high
+  logic             oe_d, rd_d, rd_q, wr_d, wr_q, drive_d, siwu_d;  // active high
   logic             rxf_n_q, txe_q, came_q;  // came: rd_n was low at the last edge
   logic [WordW-1:0] in_q;
   logic [15:0]      turn_d, turn_q;
@@ -205,9 +205,9 @@ module ct_ft245 #(
         end
       end
     endcase
-    // A flush waits until the pins and their queue have been empty for a while.
+    // A flush waits until no word has been there for a while.
     linger_d = (count_q != 2'd0 || tx_valid_i) ? '0 : linger_q + {7'd0, flush_q};
-    if (flush_q && count_q == 2'd0 && linger_q == 8'(Linger)) begin
+    if (flush_q && linger_q == 8'(Linger)) begin
       siwu_d   = 1'b1;
       flush_d  = 1'b0;
       linger_d = '0;
@@ -217,11 +217,8 @@ module ct_ft245 #(
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       state_q <= Idle;
-      oe_q    <= 1'b0;
       rd_q    <= 1'b0;
       wr_q    <= 1'b0;
-      drive_q <= 1'b0;
-      siwu_q  <= 1'b0;
       turn_q  <= '0;
       wrote_q <= 1'b0;
       count_q <= '0;
@@ -231,11 +228,8 @@ module ct_ft245 #(
       txe_before_q <= 1'b0;
     end else begin
       state_q <= state_d;
-      oe_q    <= oe_d;
       rd_q    <= rd_d;
       wr_q    <= wr_d;
-      drive_q <= drive_d;
-      siwu_q  <= siwu_d;
       turn_q  <= turn_d;
       wrote_q <= wrote_d;
       count_q <= count_d;
@@ -246,7 +240,7 @@ module ct_ft245 #(
     end
   end
 
-  // The same once more for the pins. (The data have the reset of let_go_q, which a pin's registers share.)
+  // Of the pins: nothing but assertions reads them. (The data have the reset of let_go_q, which a pin's registers share.)
   logic             oe_n_q, rd_n_q, wr_n_q, siwu_n_q, let_go_q;
   logic [WordW-1:0] pin_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -275,8 +269,8 @@ module ct_ft245 #(
   assign {be_o, data_o}  = pin_q;
 
   `CT_ASSERT(ReadFits_A, !in_valid || in_ready)
-  `CT_ASSERT(PinsFollow_A, {oe_n_q, rd_n_q, wr_n_q, siwu_n_q, let_go_q} == ~{oe_q, rd_q, wr_q, siwu_q, drive_q} && (!wr_q || pin_q == now))
-  `CT_ASSERT(OneDirection_A, !(oe_q && drive_q) && (!rd_q || oe_q) && (!wr_q || (drive_q && left != 2'd0)))
+  `CT_ASSERT(PinsFollow_A, rd_n_q == !rd_q && wr_n_q == !wr_q && (!wr_q || pin_q == now))
+  `CT_ASSERT(OneDirection_A, (oe_n_q || let_go_q) && (!rd_q || !oe_n_q) && (!wr_q || (!let_go_q && left != 2'd0)))
 
 `ifdef FORMAL
   `include "ct_ft245_formal.svh"

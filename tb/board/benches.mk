@@ -12,7 +12,8 @@ BOARD_NARROW := $(shell . ./rtl/boards/ulx3s/narrow.config && echo $$PARAMS)
 $(BUILD)/dut/ct_board/ct_board.a $(BUILD)/dut/ct_board_narrow/ct_board.a: private export OPT := -O2 -fPIC
 $(call dut,ct_board,ct_board,rtl/boards/ct_board.sv)
 # (The same name in a folder of its own: what is linked with it is the same source.)
-ULX3S_SIM := tb/board/ct_ulx3s_pins.sv tb/board/ct_ecp5_models.sv rtl/boards/ulx3s/ct_ulx3s.sv
+ULX3S_PADS := tb/board/ct_ulx3s_pins.sv rtl/boards/ulx3s/ct_ecp5_cells.sv
+ULX3S_SIM  := $(ULX3S_PADS) rtl/boards/ulx3s/ct_ulx3s.sv
 $(BUILD)/dut/ct_board_narrow/ct_board.a: $(ULX3S_SIM) rtl/boards/ulx3s/narrow.config $(WAIVERS) tb/harness/verilate.sh tb/harness/vshim.awk | $(GEN_SVH)
 	$(call say,VERILATE,ct_board_narrow)
 	$(Q)tb/harness/verilate.sh ct_board ct_ulx3s_pins $(@D) $(ULX3S_SIM) -- -GCoreMhz=$(BOARD_MHZ) $(BOARD_NARROW:%=-G%)
@@ -48,9 +49,9 @@ define pads_rules
 PADS += $(BUILD)/tb/pads/$(1)
 $(if $(2),$(call broken_rules,pads_$(1),,rtl/boards/ulx3s/ct_ulx3s.sv,$(2)))
 $(BUILD)/dut/pads_$(1)/ct_board.a: private export OPT := -O0 -fPIC
-$(BUILD)/dut/pads_$(1)/ct_board.a: $(filter tb/%,$(ULX3S_SIM)) $(3) $(WAIVERS) tb/harness/verilate.sh tb/harness/vshim.awk | $(GEN_SVH)
+$(BUILD)/dut/pads_$(1)/ct_board.a: $(ULX3S_PADS) $(3) $(WAIVERS) tb/harness/verilate.sh tb/harness/vshim.awk | $(GEN_SVH)
 	$$(call say,VERILATE,pads_$(1))
-	$$(Q)tb/harness/verilate.sh ct_board ct_ulx3s_pins $$(@D) $(filter tb/%,$(ULX3S_SIM)) $(3) -- -GCoreMhz=25 -GCore=0 -Wno-UNUSEDSIGNAL
+	$$(Q)tb/harness/verilate.sh ct_board ct_ulx3s_pins $$(@D) $(ULX3S_PADS) $(3) -- -GCoreMhz=25 -GCore=0 -Wno-UNUSEDSIGNAL
 -include $(BUILD)/dut/pads_$(1)/ct_board.d
 
 $(BUILD)/tb/pads/$(1): $(PADS_OBJS) $(BUILD)/dut/pads_$(1)/ct_board.a $(BUILD)/dut/libverilated.a

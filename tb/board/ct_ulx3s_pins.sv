@@ -7,7 +7,7 @@
 //             Each pad's T is compared with that, or one that always drives would not be found: Verilator makes an OR of two drivers.
 // SDRAM       sdram_dq_i is what the chip sends by the middle of the cycle, when its clock rises: it is taken at clk_i's falling edge. While clk_i is high
 //             the pins have its inverse, so that who takes it at another edge, or later, gets wrong data.
-// Clock       clk_i is the core's (ct_ecp5_models), as fast as CoreMhz says. ChipClock_A checks D0 and D1 of the SDRAM's clock against our own model of the
+// Clock       clk_i is the core's (ct_ecp5_cells), as fast as CoreMhz says. ChipClock_A checks D0 and D1 of the SDRAM's clock against our own model of the
 //             ODDRX1F: that the cell sends D0 while its clock is high no simulation here shows.
 
 /* verilator lint_off UNUSED */

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ports of the cells of Lattice ECP5 that ct_ulx3s names: for tools that do not know them. What they do is in the chip.
+// The cells of Lattice ECP5 that ct_ulx3s names. Synthesis takes their ports alone (scripts/ecp5.sh reads this file with -lib); what they do, without
+// delays, is for simulation (tb/board).
 
+/* verilator lint_off DECLFILENAME */
+/* verilator lint_off UNUSED */
 `default_nettype none
 
 // A bidirectional pin: T high lets go of it.
@@ -12,6 +15,8 @@ module BB (
   input  logic T,
   output logic O
 );
+  assign B = T ? 1'bz : I;
+  assign O = B;
 endmodule
 
 // An output register for both edges: D0 while SCLK is high, D1 while it is low.
@@ -23,6 +28,7 @@ module ODDRX1F (
   input  logic RST,
   output logic Q
 );
+  assign Q = !RST && (SCLK ? D0 : D1);
 endmodule
 
 // A delay between an input and its register.
@@ -33,9 +39,10 @@ module DELAYG #(
   input  logic A,
   output logic Z
 );
+  assign Z = A;
 endmodule
 
-// The PLL.
+// The PLL. In simulation it hands on what comes in, and has locked: who simulates gives the clock that it would make.
 (* blackbox *)
 module EHXPLLL #(
   parameter CLKI_DIV      = 1,
@@ -68,6 +75,11 @@ module EHXPLLL #(
   input  logic ENCLKOP,
   input  logic ENCLKOS
 );
+  assign CLKOP = CLKI;
+  assign CLKOS = CLKI;
+  assign LOCK  = 1'b1;
 endmodule
 
 `default_nettype wire
+/* verilator lint_on UNUSED */
+/* verilator lint_on DECLFILENAME */

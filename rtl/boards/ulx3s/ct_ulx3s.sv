@@ -4,7 +4,7 @@
 //
 // Clock       CoreMhz, a multiple of 5, from the 25 MHz on the board, by a VCO of 400 to 750 MHz. An output of 25 MHz goes back into the PLL, so that its
 //             phase detector has 25 MHz whatever the core's clock is (the data sheet asks for 10 at least, or LOCK may never rise).
-// Pins        registers of the FIFO's and the SDRAM's pins are in the pins (PIN_REGISTERS of the configuration, scripts/io-registers), so the times at them
+// Pins        registers of the FIFO's and the SDRAM's pins are in the pins (pins.sh, scripts/io-registers), so the times at them
 //             do not depend on where the rest lies. docs/fpga.md has the sums.
 // SDRAM       its clock comes out of a pin's register for both edges, half a cycle from the core's and as late as the commands. What the chip sends is taken
 //             at the falling edge of the core's clock, and handed on at the rising one.
@@ -15,7 +15,7 @@
 // Lamps       ct_board's; lamp 7 alone, steady: the PLL has not locked.
 //
 // Parameters
-//   CoreMhz      25 .. 120, a multiple of 5
+//   CoreMhz      25 .. 80, a multiple of 5: above, what the SDRAM sends comes too late for its register (docs/fpga.md)
 //   Core, Cols, VpuLanes, SpmWords, PackDsp, Batcher, Conv   ct_board
 
 `default_nettype none
@@ -59,8 +59,8 @@ module ct_ulx3s #(
   inout  wire  [15:0] sdram_d
 );
 
-  if (CoreMhz < 25 || CoreMhz > 120 || CoreMhz % 5 != 0) begin : g_check_mhz
-    ct_error_core_mhz_must_be_a_multiple_of_5_from_25_to_120 u_error ();
+  if (CoreMhz < 25 || CoreMhz > 80 || CoreMhz % 5 != 0) begin : g_check_mhz
+    ct_error_core_mhz_must_be_a_multiple_of_5_from_25_to_80 u_error ();
   end
 
   // The VCO runs at VcoMhz, a multiple of 25.
@@ -103,8 +103,7 @@ module ct_ulx3s #(
   always_ff @(negedge clk) dq_in_q <= dq_in;
 
   ct_board #(
-    .ClockHz(CoreMhz * 1000000), .Core(Core), .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .PackDsp(PackDsp), .Batcher(Batcher), .Conv(Conv),
-    .CasLatency((CoreMhz <= 100) ? 2 : 3)
+    .ClockHz(CoreMhz * 1000000), .Core(Core), .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .PackDsp(PackDsp), .Batcher(Batcher), .Conv(Conv)
   ) u_board (
     .clk_i(clk), .arst_ni(locked && !btn_fire1),
     .ft_clk_i(ft_clk), .ft_rxf_n_i(ft_rxf_n_late), .ft_txe_n_i(ft_txe_n), .ft_oe_n_o(ft_oe_n), .ft_rd_n_o(ft_rd_n), .ft_wr_n_o(ft_wr_n),
