@@ -198,11 +198,17 @@ module ct_sdram #(
   logic [2:0]         cmd, cmd_q;
   logic [1:0]         ba, ba_q, dqm_q;
   logic [RowBits-1:0] a, a_q;
-  logic [15:0]        word_q;   // at the pins
+  logic [15:0]        word_q;
   logic [111:0]       wdata_q;  // the words to come, the next at the bottom
   logic [13:0]        wmask_q;  // their DQM
   logic [2:0]         wleft_q;
   logic               let_go_q;  // the data pins are not ours
+  // The same a cycle later, in the pins' cells at the rim of the chip: a whole cycle for the way there.
+  logic [2:0]         pin_cmd_q;
+  logic [1:0]         pin_ba_q, pin_dqm_q;
+  logic [RowBits-1:0] pin_a_q;
+  logic [15:0]        pin_word_q;
+  logic               pin_let_go_q;
 
   ct_sdram_seq #(
     .ClockHz(ClockHz), .RowBits(RowBits), .ColBits(ColBits), .CasLatency(CasLatency), .RcdNs(RcdNs), .RpNs(RpNs),
@@ -215,28 +221,34 @@ module ct_sdram #(
 
   assign sdram_cke_o = 1'b1;
   assign sdram_cs_no = 1'b0;
-  assign {sdram_ras_no, sdram_cas_no, sdram_we_no} = cmd_q;
-  assign sdram_ba_o    = ba_q;
-  assign sdram_a_o     = a_q;
-  assign sdram_dqm_o   = dqm_q;
-  assign sdram_dq_o    = word_q;
-  assign sdram_dq_oe_o = !let_go_q;
+  assign {sdram_ras_no, sdram_cas_no, sdram_we_no} = pin_cmd_q;
+  assign sdram_ba_o    = pin_ba_q;
+  assign sdram_a_o     = pin_a_q;
+  assign sdram_dqm_o   = pin_dqm_q;
+  assign sdram_dq_o    = pin_word_q;
+  assign sdram_dq_oe_o = !pin_let_go_q;
 
   // DQM is high (nothing is written, nothing driven) but while words move. A chip that reads looks at it two cycles ahead of
   // each word, so it is low from the command on for 6 + CasLatency cycles.
   logic [3:0] rlow_q;  // cycles for which a read still needs it low
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      cmd_q    <= 3'b111;
-      let_go_q <= 1'b1;
-      word_q   <= '0;  // (a pin's registers for data and for letting go share their reset)
-      wleft_q  <= '0;
-      rlow_q   <= '0;
-      dqm_q    <= 2'b11;
+      cmd_q        <= 3'b111;
+      let_go_q     <= 1'b1;
+      dqm_q        <= 2'b11;
+      wleft_q      <= '0;
+      rlow_q       <= '0;
+      pin_cmd_q    <= 3'b111;
+      pin_let_go_q <= 1'b1;
+      pin_dqm_q    <= 2'b11;
+      pin_word_q   <= '0;  // (a pin's registers for data and for letting go share their reset)
     end else begin
-      cmd_q    <= cmd;
-      let_go_q <= !(w_take || wleft_q != '0);
-      word_q   <= w_take ? w_beat[15:0] : wdata_q[15:0];
+      cmd_q        <= cmd;
+      let_go_q     <= !(w_take || wleft_q != '0);
+      pin_cmd_q    <= cmd_q;
+      pin_let_go_q <= let_go_q;
+      pin_dqm_q    <= dqm_q;
+      pin_word_q   <= word_q;
       if (w_take)               wleft_q <= 3'd7;
       else if (wleft_q != '0)   wleft_q <= wleft_q - 1'b1;
       if (go && !write_q)       rlow_q <= 4'(5 + CasLatency);
@@ -247,16 +259,19 @@ module ct_sdram #(
     end
   end
   always_ff @(posedge clk_i) begin
-    ba_q    <= ba;
-    a_q     <= a;
-    wdata_q <= w_take ? w_beat[127:16] : {16'd0, wdata_q[111:16]};
-    wmask_q <= w_take ? ~w_beat[143:130] | {14{err_q}} : {2'b11, wmask_q[13:2]};
+    ba_q     <= ba;
+    a_q      <= a;
+    pin_ba_q <= ba_q;
+    pin_a_q  <= a_q;
+    word_q   <= w_take ? w_beat[15:0] : wdata_q[15:0];
+    wdata_q  <= w_take ? w_beat[127:16] : {16'd0, wdata_q[111:16]};
+    wmask_q  <= w_take ? ~w_beat[143:130] | {14{err_q}} : {2'b11, wmask_q[13:2]};
   end
 
   // ---- What comes back ----------------------------------------------------------------------------------------------------------
 
-  // From the decision to read: a cycle to the pins, CasLatency, a cycle in dq_q.
-  localparam int unsigned Delay = CasLatency + 2 + ReadDelay;
+  // From the decision to read: two cycles to the pins, CasLatency, a cycle in dq_q.
+  localparam int unsigned Delay = CasLatency + 3 + ReadDelay;
   logic [Delay-1:0] coming_q;  // bit 0: a READ was decided a cycle ago
   logic [15:0]      dq_q;
   logic [111:0]     words_q;   // of the beat that is coming in, the newest at the top
@@ -322,7 +337,7 @@ module ct_sdram #(
   `CT_ASSERT(MetaRoom_A, !(go && !write_q) || m_room)
   `CT_ASSERT(WholeInBuffer_A, !w_take || w_valid)
   `CT_ASSERT(AnswerRoom_A, !b_put || b_room)
-  `CT_ASSERT(OneDriver_A, !(!let_go_q && moving && ReadDelay == 0))
+  `CT_ASSERT(OneDriver_A, !(!pin_let_go_q && moving && ReadDelay == 0))
   `CT_ASSUME(ReadBurst_M, !s_axi_arvalid_i || (s_axi_arlen_i < 8'(MaxBeats) && s_axi_araddr_i[3:0] == '0))
   `CT_ASSUME(WriteBurst_M, !s_axi_awvalid_i || (s_axi_awlen_i < 8'(MaxBeats) && s_axi_awaddr_i[3:0] == '0))
 
