@@ -11,6 +11,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 TOP = Path(__file__).resolve().parents[2]
 MADE = {"waves": "waves/bin/wavedrompy", "fusesoc-check": "fusesoc/bin/fusesoc", "onnx-runtime": "onnx/bin/onnxruntime_test", "litex-check": "litex/bin/litex_sim"}
 
@@ -107,3 +109,19 @@ def test_tools_are_looked_for_before_synthesis(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "there-is-none is not installed: scripts/setup fpga" in done.stderr
     assert not (top / "began").exists()
+
+
+@pytest.mark.parametrize(("pin", "known"), [("ready", True), ("data", True), ("redy", False), ("read", False), ("eady", False)])
+def test_a_limit_of_a_pin_names_a_pin(tmp_path: Path, pin: str, known: bool) -> None:
+    top, env = clone(tmp_path)
+    (top / "rtl/boards/ulx3s").mkdir(parents=True)
+    (top / "rtl/boards/ulx3s/narrow.config").write_text(f'PARAMS="Core=1"\nMHZ=40\nPIN_NS="ready=clk:8.5 {pin}=clk:9"\n')
+    (top / "constraints").mkdir()
+    (top / "constraints/ulx3s.lpf").write_text('LOCATE COMP "ready" SITE "A1";\nLOCATE COMP "data[0]" SITE "A2";\n')
+    env |= {"ECPPACK": "there-is-none", "RTL": "", "RTL_INCLUDES": ""}
+    done = subprocess.run(["scripts/fpga", "ulx3s", "narrow"], cwd=top, env=env, capture_output=True, text=True, check=False)
+    if known:
+        assert done.returncode == 1 and "there-is-none is not installed" in done.stderr
+    else:
+        said = f"PIN_NS of rtl/boards/ulx3s/narrow.config: constraints/ulx3s.lpf has no pin {pin}\n"
+        assert (done.returncode, done.stderr) == (2, said)
