@@ -13,8 +13,8 @@
 // Rate        a word a cycle between turns.
 // Pins        each output comes from a register of its own that nothing reads, with no logic behind it, and rxf_n and the data go straight into
 //             registers: all of them fit into the cells of the pins. txe_n says at an edge whether the word at the pins is taken, and the next
-//             one has to be there after the same edge: so it goes through logic to the pins' registers, and to those alone, two LUTs at most.
-//             All else hears a cycle later from taken_q that a word has gone.
+//             one has to be there after the same edge: so it goes through one LUT to each register of a pin, and all else hears a cycle later
+//             from taken_q that a word has gone.
 //
 // Parameters
 //   Width   bits of a word: 8, 16 or 32
@@ -77,7 +77,8 @@ module ct_ft245 #(
   typedef enum logic [1:0] {Idle, Open, Read, Write} state_e;
 
   state_e           state_d, state_q;
-  logic             oe_d, rd_d, rd_q, wr_d, wr_q, drive_d, siwu_d;  // active high
+  logic             oe_d, rd_d, rd_q, wr_d, drive_d, siwu_d;  // active high
+  (* keep *) logic  wr_q, offer_q;  // both: wr_n is low
   logic             rxf_n_q, txe_q, came_q;  // came: rd_n was low at the last edge
   logic [WordW-1:0] in_q;
   logic [15:0]      turn_d, turn_q;
@@ -124,6 +125,11 @@ module ct_ft245 #(
   assign next       = taken_q ? win2_q[WordW-1:0] : win1_q[WordW-1:0];
   assign tx_ready_o = (left != 2'd3);
   assign push       = tx_valid_i && tx_ready_o;
+  // One LUT from txe_n to a pin: wr_n is one of two that are known before; and the data look at offer_q, a copy of wr_q, or synthesis would let
+  // all of them share the LUT of `taken`, and each had two.
+  (* keep *) logic wr_low;
+  logic            wr_high;
+  assign wr_d       = txe_n_i ? wr_high : wr_low;
   assign count_d    = left + 2'(push);
 
   always_comb begin
@@ -159,7 +165,8 @@ module ct_ft245 #(
     state_d = state_q;
     oe_d    = 1'b0;
     rd_d    = 1'b0;
-    wr_d    = 1'b0;
+    wr_low  = 1'b0;
+    wr_high = 1'b0;
     drive_d = 1'b0;
     siwu_d  = 1'b0;
     turn_d  = turn_q;
@@ -176,7 +183,8 @@ module ct_ft245 #(
         end else if (can_write) begin
           state_d = Write;
           drive_d = 1'b1;
-          wr_d    = 1'b1;
+          wr_low  = 1'b1;
+          wr_high = 1'b1;
           wrote_d = 1'b1;
         end
       end
@@ -199,7 +207,8 @@ module ct_ft245 #(
         if (taken_q) turn_d = turn_q + {15'd0, !tired};
         if (stays) begin
           drive_d = 1'b1;
-          wr_d    = !taken || (left != 2'd1);
+          wr_low  = !wr_q || (left != 2'd1);
+          wr_high = 1'b1;
         end else begin
           state_d = Idle;
         end
@@ -219,6 +228,7 @@ module ct_ft245 #(
       state_q <= Idle;
       rd_q    <= 1'b0;
       wr_q    <= 1'b0;
+      offer_q <= 1'b0;
       turn_q  <= '0;
       wrote_q <= 1'b0;
       count_q <= '0;
@@ -230,6 +240,7 @@ module ct_ft245 #(
       state_q <= state_d;
       rd_q    <= rd_d;
       wr_q    <= wr_d;
+      offer_q <= wr_d;
       turn_q  <= turn_d;
       wrote_q <= wrote_d;
       count_q <= count_d;
@@ -257,7 +268,7 @@ module ct_ft245 #(
       wr_n_q   <= !wr_d;
       siwu_n_q <= !siwu_d;
       let_go_q <= !drive_d;
-      pin_q    <= taken ? next : now;
+      pin_q    <= (offer_q && !txe_n_i) ? next : now;
     end
   end
 
@@ -269,7 +280,7 @@ module ct_ft245 #(
   assign {be_o, data_o}  = pin_q;
 
   `CT_ASSERT(ReadFits_A, !in_valid || in_ready)
-  `CT_ASSERT(PinsFollow_A, rd_n_q == !rd_q && wr_n_q == !wr_q && (!wr_q || pin_q == now))
+  `CT_ASSERT(PinsFollow_A, rd_n_q == !rd_q && wr_n_q == !wr_q && offer_q == wr_q && (!wr_q || pin_q == now))
   `CT_ASSERT(OneDirection_A, (oe_n_q || let_go_q) && (!rd_q || !oe_n_q) && (!wr_q || (!let_go_q && left != 2'd0)))
 
 `ifdef FORMAL

@@ -134,3 +134,62 @@ def test_improves_what_nextpnr_placed(floorplan: Any, stream: int) -> None:
             assert at[name] == bel, "the scratchpad was moved"
     before = places(placed, "NEXTPNR_BEL")
     assert wire(begun, before | at) < 0.95 * wire(begun, before)
+
+
+def lut(inputs: list[int], output: int) -> dict[str, Any]:
+    made = cell("LUT4", None, Z=[output], **{port: [net] for port, net in zip("ABCD", inputs)})
+    return made | {"port_directions": {port: "output" if port == "Z" else "input" for port in made["connections"]}}
+
+
+def register(data: int, output: int, in_pin: bool) -> dict[str, Any]:
+    made = cell("TRELLIS_FF", DI=[data], Q=[output])
+    made["attributes"] = {"ioff_dir": "output", "syn_useioff": f"{1:032b}"} if in_pin else {}
+    return made | {"port_directions": {"DI": "input", "Q": "output"}}
+
+
+def bus(width: int) -> Design:
+    """A pin that is asked by `taken` for each bit of a bus whose registers are in pins, and by LUTs that have nothing to do with pins, or that a register
+    elsewhere uses, too."""
+    cells: dict[str, Any] = {"taken": lut([2, 900], 10), "own": lut([2], 11), "elsewhere": lut([901], 12), "shared": lut([2, 903], 14)}
+    cells |= {"own_q": register(11, 13, in_pin=False), "shared_q": register(14, 15, in_pin=False), "pin_shared": register(14, 299, in_pin=True)}
+    ports: dict[str, Any] = {"ready": {"direction": "input", "bits": [2]}, "data_shared": {"direction": "output", "bits": [299]}}
+    for i in range(width):
+        cells[f"next_{i}"] = lut([10, 700 + i], 100 + i)
+        cells[f"pin_{i}"] = register(100 + i, 200 + i, in_pin=True)
+        ports[f"data_{i}"] = {"direction": "output", "bits": [200 + i]}
+    return {"modules": {"top": {"ports": ports, "cells": cells, "netnames": {}}}}
+
+
+@pytest.mark.parametrize("stream", range(4))
+def test_goes_straight_from_pin_to_pin(floorplan: Any, stream: int) -> None:
+    rng = random.Random(2000 * SEED + stream)
+    print(f"CT_SEED={SEED}, stream {stream}")
+    width = rng.randrange(1, 33)
+    given = bus(width)
+    if stream % 2:
+        # (Whoever has a site keeps it.)
+        for i in range(40):
+            cells_of(given)[f"filler_{i}"] = cell("LUT4") | {"attributes": {"BEL": f"X{2 + i // 8 + 4 * stream}/Y2/SLICE{'ABCD'[i // 2 % 4]}.K{i % 2}"}}
+    pads = {name: (rng.randrange(2, 60), 0) for name in ("ready", "data_shared", *(f"data_{i}" for i in range(width)))}
+    placed: Design = json.loads(json.dumps(given))
+    for name, c in cells_of(placed).items():
+        x, y = rng.randrange(2, 124), rng.randrange(2, 94)
+        c["attributes"]["NEXTPNR_BEL"] = f"X{x}/Y{y}/SLICEA.K0"
+        if name.startswith("pin_"):
+            x, y = pads[f"data_{name[4:]}"]
+            c["type"], c["attributes"]["NEXTPNR_BEL"] = "IOLOGIC", f"X{x}/Y{y}/IOLOGICA"
+    cells_of(placed)["ready$tr_io"] = cell("TRELLIS_IO", O=[2]) | {"attributes": {"NEXTPNR_BEL": f"X{pads['ready'][0]}/Y0/PIOA"}}
+    at = places(floorplan(placed, given))
+    fixed = places(given)
+    assert set(at) - set(fixed) == {"taken", *(f"next_{i}" for i in range(width))}
+    assert len(set(at.values())) == len(at) and fixed.items() <= at.items()
+    spot = {name: (int(bel.split("/")[0][1:]), int(bel.split("/")[1][1:])) for name, bel in at.items()}
+    assert all(re.match(r"X\d+/Y\d+/SLICE[ABCD]\.K[01]$", bel) for bel in at.values())
+
+    def way(*points: tuple[int, int]) -> int:
+        return sum(abs(a[0] - b[0]) + abs(a[1] - b[1]) for a, b in zip(points, points[1:]))
+
+    for i in range(width):
+        straight = abs(pads["ready"][0] - pads[f"data_{i}"][0])
+        middle = (min(x for x, _ in pads.values()), max(x for x, _ in pads.values()))
+        assert way(pads["ready"], spot["taken"], spot[f"next_{i}"], pads[f"data_{i}"]) <= max(straight, middle[1] - middle[0]) + 16, (i, pads, spot)
