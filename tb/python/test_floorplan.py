@@ -193,3 +193,28 @@ def test_goes_straight_from_pin_to_pin(floorplan: Any, stream: int) -> None:
         straight = abs(pads["ready"][0] - pads[f"data_{i}"][0])
         middle = (min(x for x, _ in pads.values()), max(x for x, _ in pads.values()))
         assert way(pads["ready"], spot["taken"], spot[f"next_{i}"], pads[f"data_{i}"]) <= max(straight, middle[1] - middle[0]) + 16, (i, pads, spot)
+
+
+@pytest.mark.parametrize("stream", range(3))
+def test_room_is_whole_tiles(tmp_path: Path, stream: int) -> None:
+    """Where there are conflicts, at most three tiles of ten, and each whole but for what has its site already."""
+    rng = random.Random(3000 * SEED + stream)
+    print(f"CT_SEED={SEED}, stream {stream}")
+    fixed = {f"X{rng.randrange(20, 60)}/Y{rng.randrange(12, 22)}/SLICE{rng.choice('ABCD')}.K{rng.randrange(2)}" for _ in range(40)}
+    design: Design = {"modules": {"top": {"cells": {f"fixed_{i}": cell("LUT4") | {"attributes": {"BEL": bel}} for i, bel in enumerate(sorted(fixed))}}}}
+    (tmp_path / "in.json").write_text(json.dumps(design))
+    (tmp_path / "heat.csv").write_text("".join("".join(f"{40 if 20 <= x < 60 and 12 <= y < 22 else 0}," for y in range(97)) + "\n" for x in range(128)))
+    subprocess.run([sys.executable, TOP / "scripts/floorplan", "--ease", "heat.csv", "in.json", "out.json"], cwd=tmp_path, check=True)
+    at = places(json.loads((tmp_path / "out.json").read_text()))
+    sites = sorted(at.values())
+    assert len(set(sites)) == len(sites)
+    tiles: dict[tuple[int, int], int] = {}
+    for name, bel in at.items():
+        x, y = (int(part[1:]) for part in bel.split("/")[:2])
+        if name.startswith("$filler"):
+            tiles[x, y] = tiles.get((x, y), 0) + 1
+            assert 16 <= x < 64 and 8 <= y < 26, "far from all conflicts"
+    for (x, y), count in tiles.items():
+        assert count == 8 - sum(bel.startswith(f"X{x}/Y{y}/") for bel in fixed)
+    inside = [tile for tile in tiles if 20 <= tile[0] < 60 and 12 <= tile[1] < 22]
+    assert 0.2 * 400 < len(inside) <= 0.31 * 400

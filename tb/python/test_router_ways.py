@@ -44,7 +44,8 @@ if first == "5":
 spot = False
 if first == "9":
     # Does not route by the room of the early conflicts: in the end they are elsewhere, and few.
-    spots = sum(c.startswith("$filler.80.20.") for c in design["modules"]["top"]["cells"])
+    named = [c.split(".") for c in design["modules"]["top"]["cells"] if c.startswith("$filler")]
+    spots = sum(74 <= int(words[1]) < 87 and 14 <= int(words[2]) < 27 for words in named)
     spot, first = fillers > 0, "1" if spots else "2"
 if first == "3":
     sys.exit("ERROR: no")
