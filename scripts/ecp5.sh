@@ -213,17 +213,8 @@ ecp5_try() {
 # Ways to weigh conflicts (scripts/router-weights), in the order in which they are tried with each placement. WAYS names others.
 ECP5_WAYS="4.5:0.45:1:12"
 
-# ecp5_heat: what scripts/floorplan --ease gets after a try. Where nothing has been left free yet, conflicts of an early round show which places have too few wires. Where that
-# did not do, those of the round with the fewest show the spots that stay.
-ecp5_heat() {
-  heat=$dir/heat/h_congestion_by_coordinate_$ease_round.csv spots=
-  # shellcheck disable=SC2046  # three numbers, or nothing
-  set -- $(ecp5_rounds "$dir/pnr.log")
-  if [ "$sites" -gt 0 ] && [ "${2:-0}" -gt 0 ]; then heat=$dir/heat/h_congestion_by_coordinate_$3.csv spots=--spots; fi
-}
-
 # ecp5_ways DIR TOP PLACED.json ARGUMENT...: nextpnr's places for all cells, then routes by one way after the other. If none does it, the conflicts
-# say where wires are short; there some sites are left free (ecp5_heat), and all is placed and routed again: up to
+# of round $ease_round say where wires are short; there some sites are left free (scripts/floorplan --ease), and all is placed and routed again: up to
 # $eases times. So it goes on, too, where a clock is missed, and if that stays so the fastest is what is left. A line for each try goes to
 # DIR/tries.txt and to stderr, its log is DIR/pnr.log.
 ecp5_ways() {
@@ -240,10 +231,9 @@ ecp5_ways() {
       ecp5_way "$@" && return 0
     done
     placement=$((placement + 1))
-    ecp5_heat
+    heat=$dir/heat/h_congestion_by_coordinate_$ease_round.csv
     if [ "$placement" -gt "$eases" ] || [ ! -s "$heat" ]; then break; fi
-    # shellcheck disable=SC2086  # nothing if empty
-    "$python" scripts/floorplan --ease "$heat" $spots "$json" "$dir/$top.eased.json" || return 1
+    "$python" scripts/floorplan --ease "$heat" "$json" "$dir/$top.eased.json" || return 1
     # Where wires were short nowhere, it would be placed as before.
     before=$sites sites=$(grep -o '"\$filler' "$dir/$top.eased.json" | wc -l)
     [ "$sites" -gt "$before" ] || break
