@@ -181,7 +181,8 @@ ecp5_rounds() {
 }
 
 # ecp5_try LOG COMMAND...: as ecp5_bounded, but ended, too, when $stall rounds of router2 have brought no fewer conflicts than there were before: from then on
-# they only grow, and the rounds get longer. The last 20 get six times as many: with so few a round takes a second. Looks every $poll seconds.
+# they only grow, and the rounds get longer. The last 20 get six times as many: with so few a round takes a second. And it is ended when round $late still
+# has more than $many: of the tries whose rounds are in docs/fpga-core.md those that routed had 1,400 in round 30 at most. Looks every $poll seconds.
 ecp5_try() {
   log=$1
   shift
@@ -197,7 +198,11 @@ ecp5_try() {
     allowed=$stall
     if [ "${2:-21}" -le 20 ]; then allowed=$((6 * stall)); fi
     if [ $# -eq 3 ] && [ $(($1 - $3)) -ge "$allowed" ]; then
-      stalled=1
+      stalled="$allowed rounds without fewer conflicts (STALL allows more)"
+    elif [ $# -eq 3 ] && [ "$1" -ge "$late" ] && [ "$2" -gt "$many" ]; then
+      stalled="more than $many conflicts in round $late"
+    fi
+    if [ -n "$stalled" ]; then
       kill "$try" 2>/dev/null || :
       break
     fi
@@ -205,7 +210,7 @@ ecp5_try() {
   ended=0
   wait "$try" || ended=$?
   trap - INT TERM
-  if [ -n "$stalled" ] && [ "$ended" -ne 0 ]; then echo "stopped: $allowed rounds without fewer conflicts (STALL allows more)" >>"$log"; fi
+  if [ -n "$stalled" ] && [ "$ended" -ne 0 ]; then echo "stopped: $stalled" >>"$log"; fi
   if [ "$ended" -eq 124 ]; then echo "stopped after $limit seconds (LIMIT allows more)" >>"$log"; fi
   return "$ended"
 }
@@ -213,10 +218,13 @@ ecp5_try() {
 # Ways to weigh conflicts (scripts/router-weights), in the order in which they are tried with each placement. WAYS names others.
 ECP5_WAYS="4.5:0.45:1:12"
 
-# ecp5_ways DIR TOP PLACED.json ARGUMENT...: nextpnr's places for all cells, then routes by one way after the other. If none does it, the conflicts
-# of round $ease_round say where wires are short; there some sites are left free (scripts/floorplan --ease), and all is placed and routed again: up to
-# $eases times. So it goes on, too, where a clock is missed, and if that stays so the fastest is what is left. A line for each try goes to
-# DIR/tries.txt and to stderr, its log is DIR/pnr.log.
+# ecp5_ways DIR TOP BEGIN.json ARGUMENT...: places and routes by one way after the other. If none does it, the conflicts of round $ease_round say where
+# wires are short; there some sites are left free (scripts/floorplan --ease), and all is placed and routed again: up to $eases times. So it goes on, too,
+# where a clock is missed, and if that stays so the fastest is what is left. A line for each try goes to DIR/tries.txt and to stderr, its log is DIR/pnr.log;
+# DIR/TOP.routed.json is what was routed, for scripts/routed-check.
+#
+# Each try is one run of nextpnr, placement and all. A netlist that it has placed and reads again (--no-pack --no-place) is another one (0.11.1): inputs of
+# block RAMs that nothing drives are no longer tied, and those of carry cells and LUT RAM are swapped as if they were any LUT's. No clock and no conflict shows it.
 ecp5_ways() {
   dir=$1 top=$2 json=$3
   shift 3
@@ -224,9 +232,6 @@ ecp5_ways() {
   rm -rf "$dir/slow" "$dir/heat"
   placement=0 sites=0 free=
   while :; do
-    ecp5_bounded "$dir/place2.log" "$nextpnr" "$@" --no-route --json "$json" --write "$dir/$top.kept.json" || return 1
-    # The clocks that packing found are not in what nextpnr writes.
-    sed -n "s/.*Max frequency for clock *'\([^']*\)'.* at \([0-9.]*\) MHz).*/FREQUENCY NET \"\1\" \2 MHZ;/p" "$dir/place2.log" | sort -u >"$dir/clocks.lpf"
     for way in ${WAYS:-$ECP5_WAYS}; do
       ecp5_way "$@" && return 0
     done
@@ -242,18 +247,18 @@ ecp5_ways() {
     json=$dir/$top.placed.json
   done
   [ -d "$dir/slow" ] || return 1
-  cp "$dir/slow/pnr.log" "$dir/slow/report.json" "$dir/"
+  cp "$dir/slow/pnr.log" "$dir/slow/report.json" "$dir/slow/$top.routed.json" "$dir/"
   [ -z "${ECP5_CONFIG:-}" ] || cp "$dir/slow/config" "$ECP5_CONFIG"
 }
 
 # ecp5_way ARGUMENT...: one try of ecp5_ways.
 ecp5_way() {
-  "$python" scripts/router-weights "$way" "$dir/$top.kept.json" "$dir/$top.way.json" || return 1
+  "$python" scripts/router-weights "$way" "$json" "$dir/$top.way.json" || return 1
   rm -rf "$dir/heat"
   mkdir "$dir/heat"
   routed=no
-  ecp5_try "$dir/pnr.log" "$nextpnr" "$@" --lpf "$dir/clocks.lpf" --no-pack --no-place --router2-heatmap "$dir/heat/h" \
-    ${ECP5_CONFIG:+--textcfg "$ECP5_CONFIG"} --json "$dir/$top.way.json" --report "$dir/report.json" --detailed-timing-report && routed=yes
+  ecp5_try "$dir/pnr.log" "$nextpnr" "$@" --router2-heatmap "$dir/heat/h" ${ECP5_CONFIG:+--textcfg "$ECP5_CONFIG"} \
+    --json "$dir/$top.way.json" --write "$dir/$top.routed.json" --report "$dir/report.json" --detailed-timing-report && routed=yes
   rm -f "$dir/$top.way.json"
   if [ $routed = yes ] && ecp5_missed "$dir/pnr.log"; then routed="yes, a clock is missed"; fi
   ecp5_rounds "$dir/pnr.log" | {
@@ -266,7 +271,7 @@ ecp5_way() {
   if [ "$routed" != no ] && { [ ! -d "$dir/slow" ] || [ "$speed" -gt "$(cat "$dir/slow/speed")" ]; }; then
     mkdir -p "$dir/slow"
     echo "$speed" >"$dir/slow/speed"
-    cp "$dir/pnr.log" "$dir/report.json" "$dir/slow/"
+    cp "$dir/pnr.log" "$dir/report.json" "$dir/$top.routed.json" "$dir/slow/"
     [ -z "${ECP5_CONFIG:-}" ] || cp "$ECP5_CONFIG" "$dir/slow/config"
   fi
   return 1
@@ -293,7 +298,7 @@ ecp5_route() {
   nextpnr=$(ecp5_nextpnr) || return 1
   dir=$1 top=$2 device=$3 json=$1/$2.json
   limit=${LIMIT:-10800}
-  stall=${STALL:-25} poll=${ECP5_POLL:-5} eases=${EASES:-3} ease_round=13
+  stall=${STALL:-25} poll=${ECP5_POLL:-5} eases=${EASES:-3} ease_round=13 late=30 many=2500
   shift 3
   set -- "--$device" --package CABGA381 --timing-allow-fail "$@"
   if [ "$device" = 85k ] && [ "${FLOORPLAN:-1}" != 0 ]; then
@@ -315,5 +320,6 @@ ecp5_route() {
   else
     set -- "$@" ${PLACER:+--placer "$PLACER"} ${ROUTER:+--router "$ROUTER"}
   fi
-  ecp5_bounded "$dir/pnr.log" "$nextpnr" "$@" ${ECP5_CONFIG:+--textcfg "$ECP5_CONFIG" --detailed-timing-report} --json "$json" --report "$dir/report.json"
+  ecp5_bounded "$dir/pnr.log" "$nextpnr" "$@" ${ECP5_CONFIG:+--textcfg "$ECP5_CONFIG" --detailed-timing-report --write "$dir/$top.routed.json"} \
+    --json "$json" --report "$dir/report.json"
 }
