@@ -223,6 +223,9 @@ ECP5_WAYS="4.5:0.45:1:12"
 # where a clock is missed, and if that stays so the fastest is what is left. A line for each try goes to DIR/tries.txt and to stderr, its log is DIR/pnr.log;
 # DIR/TOP.routed.json is what was routed, for scripts/routed-check.
 #
+# What is too slow is routed again in each round, too (--tmg-ripup). Where that ends without conflicts and still too slow there is no board, so the same is routed
+# once more without it.
+#
 # Each try is one run of nextpnr, placement and all. A netlist that it has placed and reads again (--no-pack --no-place) is another one (0.11.1): inputs of
 # block RAMs that nothing drives are no longer tied, and those of carry cells and LUT RAM are swapped as if they were any LUT's. No clock and no conflict shows it.
 ecp5_ways() {
@@ -233,7 +236,12 @@ ecp5_ways() {
   placement=0 sites=0 free=
   while :; do
     for way in ${WAYS:-$ECP5_WAYS}; do
-      ecp5_way "$@" && return 0
+      left=
+      ecp5_way --tmg-ripup "$@" && return 0
+      if [ "$least" = 0 ] && [ "$routed" = no ]; then
+        left=", slow nets left"
+        ecp5_way "$@" && return 0
+      fi
     done
     placement=$((placement + 1))
     heat=$dir/heat/h_congestion_by_coordinate_$ease_round.csv
@@ -261,12 +269,13 @@ ecp5_way() {
     --json "$dir/$top.way.json" --write "$dir/$top.routed.json" --report "$dir/report.json" --detailed-timing-report && routed=yes
   rm -f "$dir/$top.way.json"
   if [ $routed = yes ] && ecp5_missed "$dir/pnr.log"; then routed="yes, a clock is missed"; fi
-  ecp5_rounds "$dir/pnr.log" | {
-    read -r rounds least at || :
-    echo "placement $placement$free, weights $way: ${rounds:-0} rounds, fewest conflicts ${least:-?} in round ${at:-?}, routed: $routed"
-  } | tee -a "$dir/tries.txt" >&2
+  rounds=$(ecp5_rounds "$dir/pnr.log")
+  at=${rounds##* } least=${rounds#* } rounds=${rounds%% *}
+  least=${least% *}
+  echo "placement $placement$free, weights $way$left: ${rounds:-0} rounds, fewest conflicts ${least:-?} in round ${at:-?}, routed: $routed" |
+    tee -a "$dir/tries.txt" >&2
   [ "$routed" != yes ] || return 0
-  cp "$dir/pnr.log" "$dir/pnr-$placement-$way.log"
+  cp "$dir/pnr.log" "$dir/pnr-$placement-$way${left:+-left}.log"
   speed=$(ecp5_speed "$dir/pnr.log")
   if [ "$routed" != no ] && { [ ! -d "$dir/slow" ] || [ "$speed" -gt "$(cat "$dir/slow/speed")" ]; }; then
     mkdir -p "$dir/slow"

@@ -94,3 +94,11 @@ def test_what_has_not_been_routed_is_not_taken_for_good(tmp_path: Path) -> None:
     given["modules"]["top"]["cells"] = {"a": {"type": "TRELLIS_FF", "parameters": {}, "attributes": {}, "connections": {}}}
     status, rows = check(tmp_path, given)
     assert status == 1 and rows[0].startswith("not ok - ") and rows[0].endswith(": it is no netlist that nextpnr has routed")
+
+
+@pytest.mark.parametrize("text", [None, "", "{}"])
+def test_what_is_no_netlist_is_said(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "routed.json").write_text(text)
+    done = subprocess.run([TOP / "scripts/routed-check", tmp_path / "routed.json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "routed.json is no netlist that nextpnr has written: " in done.stderr and "Traceback" not in done.stderr
