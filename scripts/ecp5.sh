@@ -182,7 +182,8 @@ ecp5_rounds() {
 
 # ecp5_try LOG COMMAND...: as ecp5_bounded, but ended, too, when $stall rounds of router2 have brought no fewer conflicts than there were before: from then on
 # they only grow, and the rounds get longer. The last 20 get six times as many: with so few a round takes a second. And it is ended when round $late still
-# has more than $many: of the tries whose rounds are in docs/fpga-core.md those that routed had 1,400 in round 30 at most. Looks every $poll seconds.
+# has more than $many: of the tries whose rounds are in docs/fpga-core.md those that routed had 1,500 in round 30 at most. Looks every $poll seconds, until the
+# router says that it is done, and nextpnr writes what it has.
 ecp5_try() {
   log=$1
   shift
@@ -193,6 +194,7 @@ ecp5_try() {
   stalled=
   while kill -0 "$try" 2>/dev/null; do
     sleep "$poll"
+    if grep -q 'Router2 time' "$log"; then break; fi
     # shellcheck disable=SC2046  # three numbers, or nothing
     set -- $(ecp5_rounds "$log")
     allowed=$stall
@@ -223,8 +225,8 @@ ECP5_WAYS="4.5:0.45:1:12"
 # where a clock is missed, and if that stays so the fastest is what is left. A line for each try goes to DIR/tries.txt and to stderr, its log is DIR/pnr.log;
 # DIR/TOP.routed.json is what was routed, for scripts/routed-check.
 #
-# What is too slow is routed again in each round, too (--tmg-ripup). Where that ends without conflicts and still too slow there is no board, so the same is routed
-# once more without it.
+# What is too slow is routed again in each round, too (--tmg-ripup). Where that ends with few conflicts, or none, and still too slow there is no board, so the
+# same is routed once more without it.
 #
 # Each try is one run of nextpnr, placement and all. A netlist that it has placed and reads again (--no-pack --no-place) is another one (0.11.1): inputs of
 # block RAMs that nothing drives are no longer tied, and those of carry cells and LUT RAM are swapped as if they were any LUT's. No clock and no conflict shows it.
@@ -238,7 +240,7 @@ ecp5_ways() {
     for way in ${WAYS:-$ECP5_WAYS}; do
       left=
       ecp5_way --tmg-ripup "$@" && return 0
-      if [ "$least" = 0 ] && [ "$routed" = no ]; then
+      if [ "$routed" = no ] && [ "${least:-21}" -le 20 ]; then
         left=", slow nets left"
         ecp5_way "$@" && return 0
       fi
@@ -255,16 +257,16 @@ ecp5_ways() {
     json=$dir/$top.placed.json
   done
   [ -d "$dir/slow" ] || return 1
-  cp "$dir/slow/pnr.log" "$dir/slow/report.json" "$dir/slow/$top.routed.json" "$dir/"
-  [ -z "${ECP5_CONFIG:-}" ] || cp "$dir/slow/config" "$ECP5_CONFIG"
+  cp "$dir/slow/pnr.log" "$dir/slow/report.json" "$dir/slow/$top.routed.json" "$dir/" || return 1
+  [ -z "${ECP5_CONFIG:-}" ] || cp "$dir/slow/config" "$ECP5_CONFIG" || return 1
 }
 
 # ecp5_way ARGUMENT...: one try of ecp5_ways.
 ecp5_way() {
+  routed=no least=
   "$python" scripts/router-weights "$way" "$json" "$dir/$top.way.json" || return 1
   rm -rf "$dir/heat"
   mkdir "$dir/heat"
-  routed=no
   ecp5_try "$dir/pnr.log" "$nextpnr" "$@" --router2-heatmap "$dir/heat/h" ${ECP5_CONFIG:+--textcfg "$ECP5_CONFIG"} \
     --json "$dir/$top.way.json" --write "$dir/$top.routed.json" --report "$dir/report.json" --detailed-timing-report && routed=yes
   rm -f "$dir/$top.way.json"
