@@ -456,7 +456,7 @@ def make_board(folder: Path, config: str = "tiny", yosys: str = TOOLS["yosys"], 
         (folder / tool).write_text("#!/usr/bin/python3\n" + text)
         (folder / tool).chmod(0o755)
     named = {"YOSYS": "yosys", "NEXTPNR": "nextpnr-ecp5", "ECPPACK": "ecppack"}
-    environment = {**os.environ, **{k: str(folder / v) for k, v in named.items()}, "RTL": "", "RTL_INCLUDES": "rtl/include", "BUILD": str(folder), **variables}
+    environment = {**os.environ, **{k: str(folder / v) for k, v in named.items()}, "RTL": "", "RTL_INCLUDES": "rtl/include", "BUILD": str(folder), "ECP5_POLL": "0.1", **variables}
     return subprocess.run(["scripts/fpga", "ulx3s", config], cwd=TOP, env=environment, capture_output=True, text=True, check=False)
 
 
