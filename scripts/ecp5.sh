@@ -217,7 +217,7 @@ ecp5_try() {
   return "$ended"
 }
 
-# Ways to weigh conflicts (scripts/router-weights), in the order in which they are tried with each placement. WAYS names others.
+# Ways to weigh conflicts (scripts/router-weights), in the order in which they are tried; each places anew. WAYS names others.
 ECP5_WAYS="4.5:0.45:1:12"
 
 # ecp5_ways DIR TOP BEGIN.json ARGUMENT...: places and routes by one way after the other. If none does it, the conflicts of round $ease_round say where
@@ -225,8 +225,8 @@ ECP5_WAYS="4.5:0.45:1:12"
 # where a clock is missed, and if that stays so the fastest is what is left. A line for each try goes to DIR/tries.txt and to stderr, its log is DIR/pnr.log;
 # DIR/TOP.routed.json is what was routed, for scripts/routed-check.
 #
-# What is too slow is routed again in each round, too (--tmg-ripup). Where that ends with few conflicts, or none, and still too slow there is no board, so the
-# same is routed once more without it.
+# What is too slow is routed again in each round, too (--tmg-ripup). Where that ends with few conflicts, or none, there is no board, so the same is routed
+# once more without it; but not if nothing was too slow in any round, for then it would go the same way.
 #
 # Each try is one run of nextpnr, placement and all. A netlist that it has placed and reads again (--no-pack --no-place) is another one (0.11.1): inputs of
 # block RAMs that nothing drives are no longer tied, and those of carry cells and LUT RAM are swapped as if they were any LUT's. No clock and no conflict shows it.
@@ -240,7 +240,7 @@ ecp5_ways() {
     for way in ${WAYS:-$ECP5_WAYS}; do
       left=
       ecp5_way --tmg-ripup "$@" && return 0
-      if [ "$routed" = no ] && [ "${least:-21}" -le 20 ]; then
+      if [ "$routed" = no ] && [ "${least:-21}" -le 20 ] && grep -q ' tmgfail=[1-9]' "$dir/pnr.log"; then
         left=", slow nets left"
         ecp5_way "$@" && return 0
       fi

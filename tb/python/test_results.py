@@ -262,7 +262,7 @@ def test_a_figure_is_of_the_rtl_that_is_there(tmp_path: Path) -> None:
     program = [sys.executable, "-c", "import measured_rtl, pathlib, sys; print(measured_rtl.commit(pathlib.Path(sys.argv[1])))", str(tmp_path)]
 
     def ask() -> tuple[str, str]:
-        # (As below `make -j2 test`, and as from a shell: the same words.)
+        # (As below `make -j2 test`, whose job server is out of reach.)
         environment = {**os.environ, "MAKEFLAGS": " -j2 --jobserver-auth=fifo:/none", "MAKELEVEL": "1"}
         done = subprocess.run(program, cwd=TOP / "scripts", capture_output=True, text=True, env=environment)
         return done.stdout.strip(), done.stderr.strip().rsplit("\n", 1)[-1]
