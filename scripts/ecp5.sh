@@ -217,8 +217,10 @@ ecp5_try() {
   return "$ended"
 }
 
-# Ways to weigh conflicts (scripts/router-weights), in the order in which they are tried; each places anew. WAYS names others.
-ECP5_WAYS="4.5:0.45:1:12"
+# Ways to weigh conflicts (scripts/router-weights), in the order in which they are tried; each places anew. WAYS names others, and all of them are tried.
+# Of these the second is for a placement that the first nearly routed, with fewer than $near conflicts in some round, or routed with a clock missed: with
+# other weights the last conflicts come out otherwise.
+ECP5_WAYS="4.5:0.45:1:12 4:0.4:1:12"
 
 # ecp5_ways DIR TOP BEGIN.json ARGUMENT...: places and routes by one way after the other. If none does it, the conflicts of round $ease_round say where
 # wires are short; there some sites are left free (scripts/floorplan --ease), and all is placed and routed again: up to $eases times. So it goes on, too,
@@ -237,9 +239,12 @@ ecp5_ways() {
   rm -rf "$dir/slow" "$dir/heat"
   placement=0 sites=0 free=
   while :; do
+    nearest=$near
     for way in ${WAYS:-$ECP5_WAYS}; do
+      if [ -z "${WAYS:-}" ] && [ "$way" != "${ECP5_WAYS%% *}" ] && [ "$nearest" -ge "$near" ]; then break; fi
       left=
       ecp5_way --tmg-ripup "$@" && return 0
+      [ "${least:-$nearest}" -ge "$nearest" ] || nearest=$least
       if [ "$routed" = no ] && [ "${least:-21}" -le 20 ] && grep -q ' tmgfail=[1-9]' "$dir/pnr.log"; then
         left=", slow nets left"
         ecp5_way "$@" && return 0
@@ -309,7 +314,7 @@ ecp5_route() {
   nextpnr=$(ecp5_nextpnr) || return 1
   dir=$1 top=$2 device=$3 json=$1/$2.json
   limit=${LIMIT:-10800}
-  stall=${STALL:-25} poll=${ECP5_POLL:-5} eases=${EASES:-3} ease_round=13 late=30 many=2500
+  stall=${STALL:-25} poll=${ECP5_POLL:-5} eases=${EASES:-3} ease_round=13 late=30 many=2500 near=50
   shift 3
   set -- "--$device" --package CABGA381 --timing-allow-fail "$@"
   if [ "$device" = 85k ] && [ "${FLOORPLAN:-1}" != 0 ]; then
