@@ -66,13 +66,14 @@ for i in range(1, 1000):
 """
 
 
-def tries(folder: Path, ways: str, limit: int = 60, eases: int = 0) -> tuple[int, list[str], list[str]]:
-    """The exit status, what was called, and a line for each try."""
+def tries(folder: Path, ways: str, limit: int = 60, eases: int = 0, own: str = "") -> tuple[int, list[str], list[str]]:
+    """The exit status, what was called, and a line for each try. own: the ways that the script has by itself, where the caller names none."""
     (folder / "top.json").write_text(json.dumps({"modules": {"top": {"cells": {"a": {"attributes": {}}}}}}))
     tool = folder / "nextpnr"
     tool.write_text(NEXTPNR)
     tool.chmod(0o755)
-    script = f'set -u; . {TOP}/scripts/ecp5.sh; nextpnr={tool} python=python3 limit={limit} stall=10 poll=0.1 eases={eases} ease_round=3 late=30 many=2500; ECP5_CONFIG=board.cfg; '
+    script = f'set -u; . {TOP}/scripts/ecp5.sh; nextpnr={tool} python=python3 limit={limit} stall=10 poll=0.1 eases={eases} ease_round=3 late=30 many=2500 near=50; ECP5_CONFIG=board.cfg; '
+    script += f"ECP5_WAYS='{own}'; " if own else ""
     script += f"mkdir scripts; ln -s {TOP}/scripts/router-weights {TOP}/scripts/floorplan scripts/; ecp5_ways . top top.json --seed 1"
     done = subprocess.run(["sh", "-c", script], cwd=folder, env={**os.environ, "WAYS": ways}, capture_output=True, text=True, timeout=120, check=False)
     print(done.stderr)
@@ -178,6 +179,18 @@ def test_a_board_of_an_earlier_try_is_the_one_that_is_left(tmp_path: Path) -> No
     assert (tmp_path / "board.cfg").read_text() == json.loads((tmp_path / "report.json").read_text()) == "33.50 MHz (FAIL"
     assert json.loads((tmp_path / "top.routed.json").read_text())["clock"] == "33.50 MHz (FAIL"
     assert "33.50 MHz (FAIL at 40" in (tmp_path / "pnr.log").read_text()
+
+
+@pytest.mark.parametrize("first, second", [("13", True), ("11", True), ("8", True), ("2", False), ("3", False)])
+def test_what_is_nearly_routed_gets_other_weights(tmp_path: Path, first: str, second: bool) -> None:
+    """13 and 11 keep three conflicts, 8 misses a clock; 2 has a hundred, 3 says nothing."""
+    status, calls, lines = tries(tmp_path, "", own=f"{first}:0:1 1:0:1")
+    ways = [line.split("weights ")[1].split(": ")[0] for line in lines]
+    if first == "11":  # without slow nets it is routed at once
+        assert status == 0 and ways == ["11:0:1", "11:0:1, slow nets left"]
+    else:
+        assert (status == 0) == second and ways == [f"{first}:0:1", "1:0:1"][: 1 + second]
+    assert len(calls) == len(ways)
 
 
 def test_weights_that_are_refused_are_passed_over(tmp_path: Path) -> None:
