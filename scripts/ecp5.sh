@@ -218,8 +218,8 @@ ecp5_try() {
 }
 
 # Ways to weigh conflicts (scripts/router-weights), in the order in which they are tried; each places anew. WAYS names others, and all of them are tried.
-# Of these the second is for a placement that the first nearly routed, with fewer than $near conflicts in some round, or routed with a clock missed: with
-# other weights the last conflicts come out otherwise.
+# Of these the second is for a placement that the first nearly routed, with fewer than $near conflicts in some round, or with a clock missed by less than a
+# twentieth: with other weights the last conflicts come out otherwise. What a placement lacks more than that, no way to route gives it.
 ECP5_WAYS="4.5:0.45:1:12 4:0.4:1:12"
 
 # ecp5_ways DIR TOP BEGIN.json ARGUMENT...: places and routes by one way after the other. If none does it, the conflicts of round $ease_round say where
@@ -249,6 +249,7 @@ ecp5_ways() {
         left=", slow nets left"
         ecp5_way "$@" && return 0
       fi
+      if [ "$routed" != no ] && [ "$speed" -lt 950 ]; then nearest=$near; fi
     done
     placement=$((placement + 1))
     heat=$dir/heat/h_congestion_by_coordinate_$ease_round.csv

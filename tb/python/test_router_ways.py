@@ -17,7 +17,7 @@ TOP = Path(__file__).resolve().parents[2]
 # Places and routes as the first weight says: 1 ends well, 2 has more conflicts in each round for ever, 3 ends with an error at once, 4 says
 # nothing, 5 routes only with fillers in the netlist, 6 is slower without them, 7 needs many rounds for the last two conflicts, 8 is too slow though wires are
 # short nowhere, 9 has fewer in each round, but far too many, 10 stays too slow, 11 keeps three
-# conflicts where slow nets are routed again, 12 routes without fillers alone, and too slow, 13 keeps three and nothing is too slow. A call a line in calls.txt.
+# conflicts where slow nets are routed again, 12 routes without fillers alone, and too slow, 13 keeps three and nothing is too slow, 14 is a little too slow. A call a line in calls.txt.
 NEXTPNR = """#!/usr/bin/python3
 import json, sys, time
 given = dict(zip(sys.argv, sys.argv[1:] + [""]))
@@ -30,7 +30,9 @@ fillers = sum(c.startswith("$filler") for c in design["modules"]["top"]["cells"]
 with open("calls.txt", "a") as calls:
     print("margin", margin, "fillers", fillers, file=calls)
 clock = "40.10 MHz (PASS" if first not in "68" or fillers > 1000 else "3%d.50 MHz (FAIL" % (fillers > 0)
-if first == "6":
+if first == "14":
+    clock = "38.50 MHz (FAIL"
+if first in ("6", "14"):
     first = "1"
 if first == "10":
     clock = "32.50 MHz (FAIL"
@@ -181,15 +183,16 @@ def test_a_board_of_an_earlier_try_is_the_one_that_is_left(tmp_path: Path) -> No
     assert "33.50 MHz (FAIL at 40" in (tmp_path / "pnr.log").read_text()
 
 
-@pytest.mark.parametrize("first, second", [("13", True), ("11", True), ("8", True), ("2", False), ("3", False)])
+@pytest.mark.parametrize("first, second", [("13", True), ("11", True), ("14", True), ("8", False), ("10", False), ("2", False), ("3", False)])
 def test_what_is_nearly_routed_gets_other_weights(tmp_path: Path, first: str, second: bool) -> None:
-    """13 and 11 keep three conflicts, 8 misses a clock; 2 has a hundred, 3 says nothing."""
+    """13 and 11 keep three conflicts, 14 misses a clock by little, 8 and 10 by much; 2 has a hundred, 3 says nothing."""
     status, calls, lines = tries(tmp_path, "", own=f"{first}:0:1 1:0:1")
     ways = [line.split("weights ")[1].split(": ")[0] for line in lines]
-    if first == "11":  # without slow nets it is routed at once
-        assert status == 0 and ways == ["11:0:1", "11:0:1, slow nets left"]
+    if first in ("10", "11"):  # routed at once where slow nets are left, 10 too slow
+        assert status == 0 and ways == [f"{first}:0:1", f"{first}:0:1, slow nets left"]
     else:
-        assert (status == 0) == second and ways == [f"{first}:0:1", "1:0:1"][: 1 + second]
+        # (A board with a clock missed is one, if nothing better comes.)
+        assert (status == 0) == (second or first == "8") and ways == [f"{first}:0:1", "1:0:1"][: 1 + second]
     assert len(calls) == len(ways)
 
 
