@@ -236,30 +236,29 @@ ecp5_ways() {
   dir=$1 top=$2 json=$3
   shift 3
   : >"$dir/tries.txt"
-  rm -rf "$dir/slow" "$dir/heat" "$dir/heat.before"
+  rm -rf "$dir/slow" "$dir/short.csv"
   placement=0 sites=0 free=
   while :; do
-    nearest=$near
+    again=
     for way in ${WAYS:-$ECP5_WAYS}; do
-      if [ -z "${WAYS:-}" ] && [ "$way" != "${ECP5_WAYS%% *}" ] && [ "$nearest" -ge "$near" ]; then break; fi
-      left=
+      if [ -z "${WAYS:-}" ] && [ "$way" != "${ECP5_WAYS%% *}" ] && [ -z "$again" ]; then break; fi
+      left= enough=950
       ecp5_way --tmg-ripup "$@" && return 0
-      [ "${least:-$nearest}" -ge "$nearest" ] || nearest=$least
+      [ "${least:-$near}" -ge "$near" ] || again=yes
       if [ "$routed" = no ] && [ "${least:-21}" -le 20 ] && grep -q ' tmgfail=[1-9]' "$dir/pnr.log"; then
-        left=", slow nets left"
+        # (A board that is slower then says less of the placement: what was taken up again gained a tenth at most.)
+        left=", slow nets left" enough=870
         ecp5_way "$@" && return 0
       fi
-      # (Slower where slow nets were left: what was taken up again gained a tenth at most.)
-      if [ "$routed" != no ] && [ "$speed" -lt "$([ -z "$left" ] && echo 950 || echo 870)" ]; then nearest=$near; fi
+      if [ "$routed" != no ] && [ "$speed" -lt "$enough" ]; then again=; fi
     done
     placement=$((placement + 1))
-    heat=$dir/heat/h_congestion_by_coordinate_$ease_round.csv
-    if [ "$placement" -gt "$eases" ] || [ ! -s "$heat" ]; then break; fi
-    "$python" scripts/floorplan --ease "$heat" "$json" "$dir/$top.eased.json" || return 1
+    if [ "$placement" -gt "$eases" ] || [ ! -s "$dir/short.csv" ]; then break; fi
+    "$python" scripts/floorplan --ease "$dir/short.csv" "$json" "$dir/$top.eased.json" || return 1
     # Where wires were short nowhere, it would be placed as before.
     before=$sites sites=$(grep -o '"\$filler' "$dir/$top.eased.json" | wc -l)
     [ "$sites" -gt "$before" ] || break
-    rm -rf "$dir/heat" "$dir/heat.before"
+    rm -f "$dir/short.csv"
     free=" ($sites sites of LUTs left free)"
     mv "$dir/$top.eased.json" "$dir/$top.placed.json"
     json=$dir/$top.placed.json
@@ -273,17 +272,14 @@ ecp5_ways() {
 ecp5_way() {
   routed=no least=
   "$python" scripts/router-weights "$way" "$json" "$dir/$top.way.json" || return 1
-  rm -rf "$dir/heat.before"
-  [ ! -d "$dir/heat" ] || mv "$dir/heat" "$dir/heat.before"
+  rm -rf "$dir/heat"
   mkdir "$dir/heat"
   ecp5_try "$dir/pnr.log" "$nextpnr" "$@" --router2-heatmap "$dir/heat/h" ${ECP5_CONFIG:+--textcfg "$ECP5_CONFIG"} \
     --json "$dir/$top.way.json" --write "$dir/$top.routed.json" --report "$dir/report.json" --detailed-timing-report && routed=yes
   rm -f "$dir/$top.way.json"
-  # Of a try that ended before that round nobody learns where wires are short; of the one before it, perhaps.
-  if [ -d "$dir/heat.before" ] && [ ! -s "$dir/heat/h_congestion_by_coordinate_$ease_round.csv" ]; then
-    rm -rf "$dir/heat"
-    mv "$dir/heat.before" "$dir/heat"
-  fi
+  # (A try that ended before that round leaves what the one before it has shown of this placement.)
+  heat=$dir/heat/h_congestion_by_coordinate_$ease_round.csv
+  [ ! -s "$heat" ] || cp "$heat" "$dir/short.csv"
   if [ $routed = yes ] && ecp5_missed "$dir/pnr.log"; then routed="yes, a clock is missed"; fi
   rounds=$(ecp5_rounds "$dir/pnr.log")
   at=${rounds##* } least=${rounds#* } rounds=${rounds%% *}

@@ -17,7 +17,8 @@ TOP = Path(__file__).resolve().parents[2]
 # Places and routes as the first weight says: 1 ends well, 2 has more conflicts in each round for ever, 3 ends with an error at once, 4 says
 # nothing, 5 routes only with fillers in the netlist, 6 is slower without them, 7 needs many rounds for the last two conflicts, 8 is too slow though wires are
 # short nowhere, 9 has fewer in each round, but far too many, 10 stays too slow, 11 keeps three
-# conflicts where slow nets are routed again, 12 routes without fillers alone, and too slow, 13 keeps three and nothing is too slow, 14 is a little too slow, 15 is 11 and too slow then. A call a line in calls.txt.
+# conflicts where slow nets are routed again, 12 routes without fillers alone, and too slow, 13 keeps three and nothing is too slow, 14 is a little too slow,
+# 15 is as 11, and a little too slow then. A call a line in calls.txt.
 NEXTPNR = """#!/usr/bin/python3
 import json, sys, time
 given = dict(zip(sys.argv, sys.argv[1:] + [""]))
