@@ -15,7 +15,7 @@
 TB_CPPFLAGS   := -Itb/harness -Itb/oracle -Itb
 VERILATOR_INC := $(shell $(VERILATOR) --getenv VERILATOR_ROOT 2>/dev/null)/include
 VERILATED_SRC := verilated verilated_threads $(if $(TRACE),verilated_fst_c)
-TB_OBJS       := $(BUILD)/tb/obj/tb/harness/ct_tb.o
+TB_OBJS       := $(BUILD)/tb/obj/tb/harness/ct_tb.o $(BUILD)/tb/obj/tb/harness/ct_pty.o
 UNIT_TESTS    :=
 SYSTEM_TESTS  :=
 HOST_TESTS    :=

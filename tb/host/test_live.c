@@ -3,7 +3,7 @@
  * coltrain top beside a job: what it prints, on a terminal and elsewhere, when there is no job,
  * when the job ends; and that watching changes no cycle.
  */
-#define _XOPEN_SOURCE 700 /* NOLINT: posix_openpt */
+#include "ct_pty.h"
 #include "ct_tb.h"
 
 #include <fcntl.h>
@@ -165,19 +165,8 @@ static void a_reader_who_sleeps(void **state) {
 
 /* ---- On a terminal ---- */
 
-/* -1: this system gives no pseudo-terminals (a chroot without /dev/pts). */
-static int open_terminal(void) {
-  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
-  if (terminal < 0) return -1;
-  if (grantpt(terminal) == 0 && unlockpt(terminal) == 0) return terminal;
-  close(terminal);
-  return -1;
-}
-
-static pid_t start_on_terminal(int terminal) {
+static pid_t start_on_terminal(const char *name) {
   setenv("TERM", "xterm", 1);
-  char name[64];
-  snprintf(name, sizeof name, "%s", ptsname(terminal));
   return cli_start("top", name, "/dev/null");
 }
 
@@ -185,10 +174,10 @@ static void leaves_the_terminal_sane(void **state) {
   (void)state;
   static char text[1 << 18];
   size_t have = 0;
-  const int terminal = open_terminal();
-  if (terminal < 0) skip();
+  char name[CT_PTY_NAME];
+  const int terminal = ct_pty_open(name);
   const pid_t job = start_job("train --device emu: --epochs 100000" LEARN);
-  const pid_t top = start_on_terminal(terminal);
+  const pid_t top = start_on_terminal(name);
   for (unsigned ms = 0, pressed = 0; ms < PATIENCE_MS && have < sizeof text - 1; ms += STEP_MS) {
     struct pollfd p = {.fd = terminal, .events = POLLIN};
     if (poll(&p, 1, STEP_MS) > 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE 1 /* pseudo terminals */
+#define _DEFAULT_SOURCE 1 /* cfmakeraw */
 #include "ct_serial_bed.h"
 
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "board/board_sim.h"
+#include "ct_pty.h"
 #include "ct_tb.h"
 #include "ct_usb_behind.h"
 
@@ -21,7 +22,7 @@ enum { BUFFER = 4096, STEPS = 256, FULL_MS = 200 };
 
 struct ct_serial_bed {
   int host, port; /* the pseudo terminal: our end, and the port, held open */
-  char file[64];
+  char file[CT_PTY_NAME];
   pthread_t thread;
 
   /* Of the thread. */
@@ -140,10 +141,7 @@ static void open_board(struct ct_serial_bed *b, const char *device) {
 
 static void open_port(struct ct_serial_bed *b) {
   struct termios t;
-  b->host = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-  assert_true(b->host >= 0);
-  assert_int_equal(grantpt(b->host) | unlockpt(b->host), 0);
-  assert_int_equal(ptsname_r(b->host, b->file, sizeof b->file), 0);
+  assert_int_equal(fcntl(b->host, F_SETFL, O_NONBLOCK), 0);
   b->port = open(b->file, O_RDWR | O_NOCTTY | O_CLOEXEC);
   assert_true(b->port >= 0);
   tcgetattr(b->port, &t);
@@ -152,8 +150,12 @@ static void open_port(struct ct_serial_bed *b) {
 }
 
 struct ct_serial_bed *ct_serial_bed_new(const char *device) {
+  char file[CT_PTY_NAME];
+  const int host = ct_pty_open(file);
   struct ct_serial_bed *b = calloc(1, sizeof *b);
   assert_non_null(b);
+  b->host = host;
+  memcpy(b->file, file, sizeof file);
   b->rng = ct_rng_make(78);
   pthread_mutex_init(&b->lock, NULL);
   open_port(b);
