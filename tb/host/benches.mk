@@ -100,6 +100,7 @@ $(BUILD)/tb/test_threads $(BUILD)/tb/test_threads.san $(BUILD)/tb/test_threads.t
 $(BUILD)/tb/test_calls $(BUILD)/tb/test_calls.san $(BUILD)/tb/test_async $(BUILD)/tb/test_async.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_sequences,tb/host/test_sequences.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_sequences $(BUILD)/tb/test_sequences.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_chain,tb/host/test_chain.c)
 $(call host_test,test_lower,tb/host/test_lower.c tb/host/lower_kernels.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_lower $(BUILD)/tb/test_lower.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_streamed,tb/host/test_streamed.c tb/host/ct_racecheck.c)

@@ -189,7 +189,7 @@ static void any_memory(void **state) {
   (void)state;
   static const char *const
       networks[] = {"32x2", "64x3", "100-50-10", "digits", "40-300-16", "16x1", "17-33-65-7"},
-      *const loads[] = {"model", "stress", "banks"}, *const cores[] = {"16x16", "16x8"};
+      *const loads[] = {"model", "stress", "banks"}, *const cores[] = {"16x16", "16x8", "16x4"};
   static const unsigned stall[] = {1, 5, 25, 50, 80}, bytes[] = {16, 8, 3, 2},
                         late[] = {20, 60, 200};
   ct_rng rng = ct_rng_make(1);
@@ -215,7 +215,7 @@ static void any_policy(void **state) {
   static const char *const policies[] = {"priority", "fcfs", "round-robin", "slack", "job"},
                            *const networks[] = {"32x2", "100-50-10", "digits", "17-33-65-7"},
                            *const loads[] = {"model", "stress", "banks"},
-                           *const cores[] = {"16x16", "16x8"};
+                           *const cores[] = {"16x16", "16x8", "16x4"};
   static const unsigned stall[] = {0, 0, 5, 50}, latency[] = {8, 60};
   ct_rng rng = ct_rng_make(2);
   for (unsigned long i = 0; i < 2 * draws(); ++i) {

@@ -12,7 +12,7 @@ struct terms {
   const struct ct_bound_setting *s;
   bool strict; /* PRIORITY, floor 0: training makes way inside the units, too */
   bool small;
-  uint64_t half;  /* cycles more that a row takes */
+  uint64_t more;  /* cycles more that a row takes */
   uint64_t ahead; /* operations, words, bursts of training in a row in front of one */
   uint64_t cap;
 };
@@ -22,7 +22,7 @@ static struct terms terms_of(const struct ct_bound_setting *s) {
   struct terms t = {.s = s,
                     .strict = s->policy == CT_PRIORITY && s->floor == 0,
                     .small = s->vpu_lanes == 4,
-                    .half = s->array_cols == 8,
+                    .more = 16 / s->array_cols - 1,
                     .ahead = s->policy == CT_PRIORITY ? owed : 1,
                     .cap = s->train_cap};
   if (s->policy == CT_SLACK && owed > 1) t.ahead = owed;
@@ -65,7 +65,7 @@ static uint64_t product(const struct terms *t, const struct ct_cmd *cmd) {
   const uint64_t row_tiles = kt * nt * ((rows + 15) / 16);
   const uint64_t n = kt * nt * rows, words = CT_GET(cmd, MM_A_TRANS) ? 16 * row_tiles : n;
   const bool whole = t->s->policy == CT_FCFS || t->s->policy == CT_ROUND_ROBIN;
-  uint64_t cycles = wait(t, CT_UNIT_MXU) * (whole ? row_tiles : n) + t->half * n;
+  uint64_t cycles = wait(t, CT_UNIT_MXU) * (whole ? row_tiles : n) + t->more * n;
   if (CT_GET(cmd, MM_A_TRANS)) cycles += TURNED * (1 + t->ahead) * row_tiles;
   if (t->strict) return cycles;
   /* Words of A wait for the port and for their banks, those of B for their banks. */

@@ -27,7 +27,8 @@ static const struct {
   const char *(*error)(void *self);
   unsigned banks, lanes;
 } cores[] = {{"16x16", &ct_core_sim, ct_core_sim_error, 8, 16},
-             {"16x8", &ct_core_16x8_sim, ct_core_16x8_sim_error, 4, 4}};
+             {"16x8", &ct_core_16x8_sim, ct_core_16x8_sim_error, 4, 4},
+             {"16x4", &ct_core_16x4_sim, ct_core_16x4_sim_error, 2, 4}};
 enum { kCores = sizeof cores / sizeof *cores };
 
 /* The second one keeps every bank as busy as it can. */

@@ -126,14 +126,14 @@ static struct times times_of(const struct chain *c, const struct ct_cmd *cmd) {
     }
     case CT_OP_MM: {
       const uint64_t kt = CT_GET(cmd, MM_KT), rows = rows_of(t, cmd), nt = CT_GET(cmd, MM_NT);
-      const uint64_t tiles = nt * ((rows + 15) / 16), half = t->cols == 8;
-      /* With a floor training is owed rows of the array and words of A (8 columns: those in turn).
-       */
+      const uint64_t tiles = nt * ((rows + 15) / 16), row = 16 / t->cols; /* cycles */
+      /* With a floor training is owed rows of the array and words of A (8 or 4 columns: those in
+       * turn). */
       const uint64_t n = kt * rows * nt, words = CT_GET(cmd, MM_A_TRANS) ? 16 * kt * tiles : n;
-      const uint64_t port = half && t->floor ? words : ct_bound_owed(t->floor, words);
+      const uint64_t port = row > 1 && t->floor ? words : ct_bound_owed(t->floor, words);
       const uint64_t pauses = CT_GET(cmd, ALL_WAIT0) & 16 ? kt : 1;
       const uint64_t turn = CT_GET(cmd, MM_A_TRANS) ? TRANSPOSER * pauses : 0;
-      const uint64_t bound = half * n + port + (1 + half) * ct_bound_owed(t->floor, n) + turn;
+      const uint64_t bound = (row - 1) * n + port + row * ct_bound_owed(t->floor, n) + turn;
       return (struct times){{kt, kt, tiles}, {kt, tiles}, bound, 2};
     }
     case CT_OP_VL:
