@@ -3,10 +3,12 @@
 
     from coltrain_litex import add_coltrain
 
-    add_coltrain(soc, origin=0x30000000, memory=soc.mem_map["main_ram"], Cols=8, VpuLanes=4, SpmWords=8192)
+    half = soc.bus.regions["main_ram"].size // 2
+    add_coltrain(soc, origin=0x30000000, memory=soc.mem_map["main_ram"] + half, DramMib=half >> 20, Cols=8, VpuLanes=4, SpmWords=8192)
 
-The master's address 0 is the SoC's address `memory`. LiteX converts AXI4 of 128 bits to whatever the bus is; on Wishbone that is one beat
-at a time, which works and is slow: give `master` to a port of the memory controller where there is one of AXI4 (docs/integration.md).
+The master's address 0 is the SoC's address `memory`; from there on DramMib MiB are the core's, so nothing of a CPU may lie there. LiteX
+converts AXI4 of 128 bits to whatever the bus is; on Wishbone that is one beat at a time, which works and is slow: give `master` to a port
+of the memory controller where there is one of AXI4 (docs/integration.md).
 """
 
 from __future__ import annotations
@@ -96,8 +98,10 @@ class Coltrain(LiteXModule):  # type: ignore[misc]
 def add_coltrain(
     soc: Any, origin: int, memory: int, gen: Path = Path("build/coltrain_gen"), name: str = "coltrain", **parameters: int
 ) -> Coltrain:
-    """Adds the core to a SoC: registers at origin, device memory from `memory` on. With a CPU the interrupt is its event `done`."""
-    core = Coltrain(soc.platform, gen.resolve(), memory, **parameters)
+    """Adds the core to a SoC: registers at origin, device memory from `memory` on. With a CPU the interrupt is its event `done`.
+
+    ClockHz is the SoC's, unless it is among the parameters."""
+    core = Coltrain(soc.platform, gen.resolve(), memory, **{"ClockHz": soc.sys_clk_freq, **parameters})
     soc.add_module(name=name, module=core)
     soc.bus.add_slave(name, core.bus, SoCRegion(origin=origin, size=REGISTERS, cached=False))
     soc.bus.add_master(f"{name}_dma", core.master)

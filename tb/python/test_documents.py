@@ -79,7 +79,7 @@ def test_readme_agrees_with_the_data() -> None:
         f"keeps {other['demo, training beside requests over training alone']:.2f} of its speed",
         f"p99 is {other['demo, p99 beside training over p99 alone']:.2f} of alone, in one short run",
         f"right answers rise to {other['demo, right answers of the last version on the test images']:.0f} %",
-        f"either core busy in {product} % of the cycles",
+        f"the array of the small and of the large core busy in {product} % of the cycles",
         f"its board has routed with {['one', 'two', 'each'][len(last) - 1]} of three seeds, at {min(last):.1f} MHz or more |",
     ):
         assert sentence in text, sentence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/integration.md is true: its ports are those of ct_core, its template is read by Verilator, its command lists files that exist."""
+"""docs/integration.md is true: its ports are those of ct_core, Verilator reads its template and its command by hand, its files exist."""
 
 from __future__ import annotations
 
@@ -48,6 +48,21 @@ def test_template_is_read(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.skipif(not shutil.which("verilator"), reason="no Verilator")
+def test_the_command_by_hand_is_read() -> None:
+    """As it stands there, but for what compiles and runs the model: scripts/fusesoc-check does that with the same bench."""
+    command = PAGE.split("    make gen\n    verilator ")[1].split("\n\n")[0]
+    build = "--cc --exe --build "
+    run = " && obj_dir/Vct_core"
+    assert command.startswith(build) and command.endswith(run)
+    line = command.removeprefix(build).removesuffix(run).replace("build/gen", f"{BUILD}/gen").replace("$PWD//", "/")
+    subprocess.run(["make", "-s", "gen"], cwd=TOP, check=True)
+    done = subprocess.run(["sh", "-c", f"verilator --lint-only {line}"], cwd=TOP, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_files_that_are_named_exist() -> None:
-    for name in re.findall(r"`((?:rtl|tb|scripts)/[\w./-]+)`", PAGE):
+    named = re.findall(r"(?<![\w./-])((?:rtl|tb|scripts)/[\w./-]*\w)", PAGE)
+    assert {"rtl/ct_core.sv", "tb/integration/minimal.cpp", "scripts/litex-check"} < set(named)
+    for name in named:
         assert (TOP / name).exists(), name

@@ -178,7 +178,7 @@ void ct_close(ct_device *dev);
 struct ct_info {
   char uri[256];                              /* as it was opened */
   uint32_t abi;                               /* version of registers, commands and descriptors */
-  uint32_t array_rows, array_cols, vpu_lanes; /* 16, 16 or 8, 16 or 4 */
+  uint32_t array_rows, array_cols, vpu_lanes; /* 16; 16, 8 or 4; 16 or 4 */
   uint32_t block;                             /* elements that share an exponent: 16 */
   uint32_t macs_per_cycle;                    /* multiply-accumulates of the array in a cycle */
   uint32_t spm_words;                         /* scratchpad words of 16 mantissas, an exponent */
