@@ -191,7 +191,7 @@ $(BUILD)/tb/conform_mmio $(BUILD)/tb/conform_mmio.san: | $(BUILD)/tb/mmio_trap.s
 $(BUILD)/tb/conform: $(patsubst %.c,$(BUILD)/tb/obj/%.o,tb/host/conform.c tb/host/ct_modes.c tb/host/conform_plain.c) $(TB_OBJS) $(BUILD)/lib/libcoltrain.a | $(BUILD)/lib/coltrain/sim.so
 	$(call say,LINK,$@)
 	$(Q)$(CC) -rdynamic -o $@ $(filter %.o %.a,$^) $(LIB_LDLIBS) -lcmocka -lm -pthread
-HOST_STEPS      += "$(BUILD)/tb/conform sim:core=16x8,stall=25" "$(BUILD)/tb/conform emu:"
+HOST_STEPS      += "$(BUILD)/tb/conform sim:core=16x8,stall=25" "$(BUILD)/tb/conform sim:core=16x4" "$(BUILD)/tb/conform emu:"
 HOST_STEP_FILES += $(BUILD)/tb/conform
 # For scripts/mmio-guest.
 $(BUILD)/tb/mmio_pci: tb/host/mmio_pci.c tb/host/mmio_wire.h
