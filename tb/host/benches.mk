@@ -70,10 +70,12 @@ $(call host_test,test_handles,tb/host/test_handles.c tb/host/tiny_program.c)
 $(BUILD)/tb/test_handles $(BUILD)/tb/test_handles.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_async,tb/host/test_async.c tb/host/tiny_program.c tb/host/flaky.c)
 # A device that says that it has more memory than it has: a transport of its own, in front of emu:.
-$(BUILD)/tb/plugins/large.so: tb/host/large.c | $(GEN_H)
+# (And for test_cli one with a fault.)
+$(BUILD)/tb/plugins/%.so: tb/host/%.c | $(GEN_H)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) -shared -fPIC -o $@ $<
+$(BUILD)/tb/test_cli $(BUILD)/tb/test_cli.san: | $(BUILD)/tb/plugins/faulty.so
 $(call host_test,test_memory,tb/host/test_memory.c tb/host/tiny_program.c)
 $(BUILD)/tb/test_memory $(BUILD)/tb/test_memory.san: | $(BUILD)/tb/plugins/large.so $(BUILD)/lib/coltrain/sim.so
 # Allocations of the library come to the test, which refuses some.
