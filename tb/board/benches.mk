@@ -28,10 +28,10 @@ $(BUILD)/$(1)/obj/%.o: %.c $(BUILD)/dut/$(2)/ct_board.a | $(GEN_H)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$$(OBJCACHE) $$(CC) $$(CFLAGS) $$(CPPFLAGS) $$(HOST_CPPFLAGS) $$(TB_CPPFLAGS) -DBOARD_MHZ=$(3) -I$(BUILD)/dut/$(2) -I. -fPIC -MMD -MP -c -o $$@ $$<
 
-$(BUILD)/tb/$(1)/usb.so: $(BOARD_SRCS:%.c=$(BUILD)/$(1)/obj/%.o) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o) $(BUILD)/dut/$(2)/ct_board.a $(BUILD)/dut/libverilated.a
+$(BUILD)/tb/$(1)/usb.so: $(BOARD_SRCS:%.c=$(BUILD)/$(1)/obj/%.o) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o) $(BUILD)/dut/$(2)/ct_board.a $(BUILD)/dut/libverilated.a tb/board/plugin.map
 	$$(call say,LINK,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(CXX) -shared -Wl,-Bsymbolic -Wl,--no-undefined -Wl,--version-script=$(PLUGIN_MAP) -o $$@ $$^ -lz -lm -pthread
+	$$(Q)$$(CXX) -shared -Wl,-Bsymbolic -Wl,--no-undefined -Wl,--version-script=tb/board/plugin.map -o $$@ $$(filter-out %.map,$$^) -lz -lm -pthread
 -include $(BOARD_SRCS:%.c=$(BUILD)/$(1)/obj/%.d)
 endef
 $(eval $(call board_rules,board,ct_board,40))

@@ -6,6 +6,8 @@
  *
  * A thread of its own runs the board, whether somebody waits for it or not, as a real one does.
  */
+#include "board_link.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +37,12 @@ struct ct_usb_link {
   uint8_t line[LINE];
   size_t first, count;
   bool stop, gone;
+  uint8_t lit; /* lamps that were on */
 };
+
+/* The one that was opened last. */
+static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ct_usb_link *last;
 
 /* ---- The thread ----------------------------------------------------------------------------- */
 
@@ -69,10 +76,14 @@ static void *run(void *arg) {
   struct ct_usb_link *l = arg;
   bool stop = false, good = true;
   while (!stop && good) {
-    for (unsigned i = 0; i < STEPS && good; ++i)
+    uint8_t lit = 0;
+    for (unsigned i = 0; i < STEPS && good; ++i) {
       good = board_sim_step(l->board);
+      lit |= board_sim_lamps(l->board);
+    }
     pthread_mutex_lock(&l->lock);
     stop = l->stop;
+    l->lit |= lit;
     if (!good) {
       l->gone = true;
       snprintf(l->error, sizeof l->error, "the simulated board broke a rule: %s",
@@ -119,6 +130,9 @@ int ct_usb_link_open(const struct ct_usb_where *where, ct_line_take *take, void 
     snprintf(why, whysize, "the host has no memory for a simulated board");
     return CT_ERR_MEMORY;
   }
+  pthread_mutex_lock(&last_lock);
+  last = l;
+  pthread_mutex_unlock(&last_lock);
   *link = l;
   return CT_OK;
 }
@@ -132,6 +146,9 @@ int ct_usb_link_list(ct_transport_found *found, void *arg) {
 void ct_usb_link_close(void *link) {
   struct ct_usb_link *l = link;
   if (!l) return;
+  pthread_mutex_lock(&last_lock);
+  if (last == l) last = NULL;
+  pthread_mutex_unlock(&last_lock);
   pthread_mutex_lock(&l->lock);
   l->stop = true;
   pthread_mutex_unlock(&l->lock);
@@ -167,4 +184,25 @@ const char *ct_usb_link_error(void *link) {
 
 const char *ct_usb_link_name(const void *link) {
   return ((const struct ct_usb_link *)link)->name;
+}
+
+/* ---- For tests ------------------------------------------------------------------------------ */
+
+uint8_t board_link_lamps(void) {
+  uint8_t lit = 0;
+  pthread_mutex_lock(&last_lock);
+  if (last) {
+    pthread_mutex_lock(&last->lock);
+    lit = last->lit;
+    last->lit = 0;
+    pthread_mutex_unlock(&last->lock);
+  }
+  pthread_mutex_unlock(&last_lock);
+  return lit;
+}
+
+void board_link_noise(const uint8_t *bytes, size_t size) {
+  pthread_mutex_lock(&last_lock);
+  if (last) (void)ct_usb_link_send(last, bytes, size, 0);
+  pthread_mutex_unlock(&last_lock);
 }

@@ -9,11 +9,14 @@
  */
 #include "ct_tb.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "board_link.h"
 #include "coltrain/coltrain.h"
+#include "ct_transport.h"
 
 enum { IN = 12, OUT = 20, ROWS = 3, TEXT = 4096 };
 
@@ -93,6 +96,111 @@ static void serial_line(void **state) {
   ct_assert_same("product", got, expected, sizeof got);
 }
 
+/* ---- Lamps (docs/fpga.md) ------------------------------------------------------------------- */
+
+/* (The heartbeat would take twenty million cycles to begin.) */
+enum {
+  HEARTBEAT = 1,
+  INFERENCE = 1 << 1,
+  TRAINING = 1 << 2,
+  BYTES = 1 << 3,
+  SERIAL = 1 << 4,
+  INTERRUPT = 1 << 5,
+  DAMAGED = 1 << 6,
+  MEMORY_ERROR = 1 << 7
+};
+
+/* What the plug-in of the board in use has. It stays loaded. */
+static void *in_plugin(const char *name) {
+  char path[700];
+  snprintf(path, sizeof path, "%s/usb.so", getenv("COLTRAIN_PLUGIN_DIR"));
+  void *plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  void *symbol = plugin ? dlsym(plugin, name) : NULL;
+  if (!symbol) fail_msg("%s has no %s", path, name);
+  return symbol;
+}
+
+/* Which were on since the last time, and after it. */
+static void expect_lamps(const char *what, unsigned expected) {
+  uint8_t (*lamps)(void);
+  *(void **)&lamps = in_plugin("board_link_lamps");
+  const unsigned lit = lamps() & ~(unsigned)HEARTBEAT;
+  if (lit != expected) fail_msg("%s: lamps 0x%02x, not 0x%02x", what, lit, expected);
+}
+
+static void use_line(ct_device *dev) {
+  uint64_t cycle;
+  assert_int_equal(ct_now(dev, &cycle), CT_OK);
+}
+
+/* One kind of work on a board on which there was none: its lamp, and no other's. */
+static void lamp_of_work(enum ct_queue queue, unsigned lamp) {
+  static const float a[ROWS * IN] = {1}, b[IN * OUT] = {1};
+  float c[ROWS * OUT];
+  ct_device *dev;
+  assert_int_equal(ct_open("usb:serial=fifo,timeout=60000", &dev), CT_OK);
+  expect_lamps("opened", BYTES);
+  assert_int_equal(ct_matmul(dev, queue, ROWS, OUT, IN, a, b, c, NULL), CT_OK);
+  expect_lamps("work", BYTES | lamp | INTERRUPT);
+  use_line(dev);
+  expect_lamps("after it", BYTES | lamp);
+  ct_close(dev);
+}
+
+static void lamps_of_work(void **state) {
+  use_board(*state);
+  lamp_of_work(CT_INFERENCE, INFERENCE);
+  lamp_of_work(CT_TRAINING, TRAINING);
+}
+
+static void lamp_of_the_serial_line(void **state) {
+  ct_device *dev;
+  use_board(*state);
+  assert_int_equal(ct_open("usb:serial=serial,timeout=60000", &dev), CT_OK);
+  expect_lamps("opened", BYTES | SERIAL);
+  ct_close(dev);
+}
+
+/* Reading register 0 as in docs/usb.md, with a wrong bit at the end of all, or of the head alone.
+ */
+static void lamp_of_damaged_frames(void **state) {
+  static const uint8_t frame[] = {0x43, 0x54, 1, 0, 0x34, 0x12, 8, 0, 0x86, 0x96, 0xc4, 0x76,
+                                  2,    0,    0, 0, 0,    0,    0, 0, 0x82, 0x5e, 0xa0, 0xc3};
+  static const uint8_t head[] = {0x43, 0x54, 1, 0, 0x34, 0x12, 8, 0, 0x86, 0x96, 0xc4, 0x77};
+  void (*noise)(const uint8_t *bytes, size_t size);
+  use_board(*state);
+  *(void **)&noise = in_plugin("board_link_noise");
+  for (int i = 0; i < 2; ++i) {
+    ct_device *dev;
+    assert_int_equal(ct_open("usb:serial=fifo,timeout=60000", &dev), CT_OK);
+    use_line(dev);
+    expect_lamps("good frames", BYTES);
+    noise(i ? head : frame, i ? sizeof head : sizeof frame);
+    use_line(dev);
+    use_line(dev);
+    expect_lamps(i ? "a damaged head" : "a damaged frame", BYTES | DAMAGED);
+    ct_close(dev);
+  }
+}
+
+/* The library asks for nothing behind the memory's end; its transport does. */
+static void lamp_of_the_memory(void **state) {
+  const struct ct_transport_ops *(*plugin)(void);
+  uint8_t bytes[16];
+  char why[200] = "";
+  void *self;
+  use_board(*state);
+  *(void **)&plugin = in_plugin("ct_transport_plugin");
+  if (plugin()->open("serial=fifo,timeout=60000", &self, why, sizeof why)) fail_msg("%s", why);
+  assert_int_equal(plugin()->mem_read(self, 0, bytes, sizeof bytes), CT_OK);
+  expect_lamps("memory", BYTES);
+  assert_int_equal(plugin()->mem_read(self, UINT64_C(1) << 30, bytes, sizeof bytes), CT_ERR_DEVICE);
+  expect_lamps("no memory", BYTES | MEMORY_ERROR);
+  assert_int_equal(plugin()->mem_read(self, 0, bytes, sizeof bytes), CT_OK);
+  expect_lamps("memory again", BYTES | MEMORY_ERROR);
+  plugin()->close(self);
+}
+
 int main(int argc, char **argv) {
   (void)argc;
   static struct board wide = {"board", 8, 40000000, 40000000};
@@ -104,6 +212,10 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       {"same_bytes", same_bytes, NULL, NULL, &wide},
       {"serial_line", serial_line, NULL, NULL, &wide},
+      {"lamps_of_work", lamps_of_work, NULL, NULL, &wide},
+      {"lamp_of_the_serial_line", lamp_of_the_serial_line, NULL, NULL, &wide},
+      {"lamp_of_damaged_frames", lamp_of_damaged_frames, NULL, NULL, &wide},
+      {"lamp_of_the_memory", lamp_of_the_memory, NULL, NULL, &wide},
       {"same_bytes_narrow", same_bytes, NULL, NULL, &narrow},
       {"digits_narrow", digits, NULL, NULL, &narrow},
       {"serial_line_narrow", serial_line, NULL, NULL, &narrow},

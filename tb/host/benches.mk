@@ -70,10 +70,12 @@ $(call host_test,test_handles,tb/host/test_handles.c tb/host/tiny_program.c)
 $(BUILD)/tb/test_handles $(BUILD)/tb/test_handles.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_async,tb/host/test_async.c tb/host/tiny_program.c tb/host/flaky.c)
 # A device that says that it has more memory than it has: a transport of its own, in front of emu:.
-$(BUILD)/tb/plugins/large.so: tb/host/large.c | $(GEN_H)
+# (And for test_cli one with a fault.)
+$(BUILD)/tb/plugins/%.so: tb/host/%.c | $(GEN_H)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) -shared -fPIC -o $@ $<
+$(BUILD)/tb/test_cli $(BUILD)/tb/test_cli.san: | $(BUILD)/tb/plugins/faulty.so
 $(call host_test,test_memory,tb/host/test_memory.c tb/host/tiny_program.c)
 $(BUILD)/tb/test_memory $(BUILD)/tb/test_memory.san: | $(BUILD)/tb/plugins/large.so $(BUILD)/lib/coltrain/sim.so
 # Allocations of the library come to the test, which refuses some.
@@ -192,7 +194,7 @@ $(BUILD)/tb/conform_mmio $(BUILD)/tb/conform_mmio.san: | $(BUILD)/tb/mmio_trap.s
 $(BUILD)/tb/conform: $(patsubst %.c,$(BUILD)/tb/obj/%.o,tb/host/conform.c tb/host/ct_modes.c tb/host/conform_plain.c) $(TB_OBJS) $(BUILD)/lib/libcoltrain.a | $(BUILD)/lib/coltrain/sim.so
 	$(call say,LINK,$@)
 	$(Q)$(CC) -rdynamic -o $@ $(filter %.o %.a,$^) $(LIB_LDLIBS) -lcmocka -lm -pthread
-HOST_STEPS      += "$(BUILD)/tb/conform sim:core=16x8,stall=25" "$(BUILD)/tb/conform emu:"
+HOST_STEPS      += "$(BUILD)/tb/conform sim:core=16x8,stall=25" "$(BUILD)/tb/conform sim:core=16x4" "$(BUILD)/tb/conform emu:"
 HOST_STEP_FILES += $(BUILD)/tb/conform
 # For scripts/mmio-guest.
 $(BUILD)/tb/mmio_pci: tb/host/mmio_pci.c tb/host/mmio_wire.h

@@ -120,7 +120,8 @@ static void info(void **state) {
   ct_device *dev = open_or_fail(way->uri);
   assert_int_equal(ct_info(dev, &i), CT_OK);
   assert_int_equal(i.block, 16);
-  assert_true(i.array_rows == 16 && (i.array_cols == 16 || i.array_cols == 8));
+  assert_true(i.array_rows == 16);
+  assert_true(i.array_cols == 16 || i.array_cols == 8 || i.array_cols == 4);
   assert_true(i.dram_bytes >= 1 << 20 && i.spm_words >= 128);
   assert_true(i.features & CT_FEATURE_HBFP8);
   close_in_time(dev);
@@ -373,6 +374,7 @@ static void lose_in(enum state s, unsigned how) {
 
 static void lost_in_every_state(void **state) {
   (void)state;
+  if (!way->losses) skip();
   for (unsigned how = 0; how < way->losses; ++how)
     for (int s = 0; s < STATES; ++s)
       lose_in((enum state)s, how);
@@ -382,7 +384,7 @@ static void lost_in_every_state(void **state) {
 
 static void two_at_once(void **state) {
   (void)state;
-  if (!way->second) return;
+  if (!way->second) skip();
   start(2);
   ct_device *a = open_or_fail(way->uri), *b = open_or_fail(way->second);
   ct_program *p = endless(a);
@@ -407,26 +409,42 @@ static void refused(const char *uri, int error) {
   assert_true(strlen(ct_last_error(NULL)) > 20);
 }
 
-/* What cannot be opened says which of three things is in the way. */
-static void told_apart(void **state) {
-  (void)state;
-  start(1);
-  if (way->absent) refused(way->absent, CT_ERR_NOT_FOUND);
-  if (way->occupy) {
-    way->occupy(true);
-    refused(way->uri, CT_ERR_BUSY);
-    way->occupy(false);
-  }
-  if (way->forbid) {
-    way->forbid(true);
-    ct_obey_modes(true);
-    refused(way->uri, CT_ERR_PERMISSION);
-    ct_obey_modes(false);
-    way->forbid(false);
-  }
+/* What cannot be opened says which of three things is in the way; out of it, it can be. */
+
+static void opens_after_all(void) {
   ct_device *dev = open_or_fail(way->uri);
   close_in_time(dev);
   stop();
+}
+
+static void not_there(void **state) {
+  (void)state;
+  if (!way->absent) skip();
+  start(1);
+  refused(way->absent, CT_ERR_NOT_FOUND);
+  opens_after_all();
+}
+
+static void in_use(void **state) {
+  (void)state;
+  if (!way->occupy) skip();
+  start(1);
+  way->occupy(true);
+  refused(way->uri, CT_ERR_BUSY);
+  way->occupy(false);
+  opens_after_all();
+}
+
+static void forbidden(void **state) {
+  (void)state;
+  if (!way->forbid) skip();
+  start(1);
+  way->forbid(true);
+  ct_obey_modes(true);
+  refused(way->uri, CT_ERR_PERMISSION);
+  ct_obey_modes(false);
+  way->forbid(false);
+  opens_after_all();
 }
 
 int main(int argc, char **argv) {
@@ -444,7 +462,9 @@ int main(int argc, char **argv) {
       cmocka_unit_test(killed),
       cmocka_unit_test(lost_in_every_state),
       cmocka_unit_test(two_at_once),
-      cmocka_unit_test(told_apart),
+      cmocka_unit_test(not_there),
+      cmocka_unit_test(in_use),
+      cmocka_unit_test(forbidden),
   };
   if (getenv("CT_ONLY")) cmocka_set_test_filter(getenv("CT_ONLY"));
   return cmocka_run_group_tests_name(way->uri, tests, NULL, NULL);

@@ -35,7 +35,7 @@ const struct conform_way *conform_way(const char *argument) {
                                          .start = start,
                                          .stop = rig_stop,
                                          .losses = 1,
-                                         .accesses = 300,
+                                         .accesses = CT_TB_SANITIZED ? 1000 : 2000,
                                          .lose = lose,
                                          .occupy = occupy,
                                          .forbid = forbid,

@@ -294,6 +294,78 @@ static void devices_test_themselves(void **state) {
   free(out);
 }
 
+/* Each fault is found by the part it is of, and said; a part that it does not touch passes. */
+static const struct {
+  const char *fault, *part, *text, *passes;
+} faults[] = {
+    {"keep=5", "registers", "register 0x230 was written 0xfffffffe and reads 0xffffffde", "memory"},
+    {"keep=31", "registers", "register 0x230 was written 0xfffffffe and reads 0x7ffffffe",
+     "training"},
+    {"same=0", "registers", "register 0x130 was written 0x00000001 and reads 0xfffffffe",
+     "product"},
+    {"stuck=0x4a0003", "memory", "(wrong bits: 0x08000000)", "registers"},
+    {"stuck=0x53fffc", "memory", "the word at 0x53fffc was written ", "product"},
+    {"line=2", "memory", "bit 2 of its addresses does nothing", "registers"},
+    {"line=12", "memory", "bit 12 of its addresses does nothing", "registers"},
+    {"line=17", "memory", "bit 17 of its addresses does nothing", "product"},
+    {"line=24", "memory", "what is written to 0x1440000 is read at 0x440000, too", "training"},
+    {"job=1", "product", "element 8 of the product is ", "inference"},
+    {"job=2", "inference", "element 8 of logits is ", "product"},
+    {"job=5", "training", "element 8 of logits, loss, weights and biases after a step is ",
+     "product"},
+};
+
+static void expect_fault(size_t i) {
+  char line[160];
+  snprintf(line, sizeof line, "test --seed 3 --device faulty:%s", faults[i].fault);
+  char *out = cli_expect(1, cli_line("faulty:%s failed its test", faults[i].fault), line);
+  snprintf(line, sizeof line, "%-10s FAILED  ", faults[i].part);
+  const char *failed = strstr(out, line);
+  snprintf(line, sizeof line, "%-10s ok ", faults[i].passes);
+  if (!failed || !strstr(failed, faults[i].text) || !strstr(out, line))
+    fail_msg("faulty:%s: %s", faults[i].fault, out);
+  free(out);
+}
+
+/* A bit that is wrong once, whenever it is that. */
+static void expect_flip(uint32_t at) {
+  const char *device = cli_line("faulty:flip=%u", at);
+  char *out = cli_expect(1, "failed its test", cli_line("test --device %s", device));
+  if (!strstr(out, "memory     FAILED  the word at 0x")) fail_msg("%s: %s", device, out);
+  assert_non_null(strstr(out, "(wrong bits: 0x"));
+  assert_non_null(strstr(out, "training   ok "));
+  free(out);
+}
+
+static void use_plugins(void) {
+  char folder[512] = "";
+  assert_true(readlink("/proc/self/exe", folder, sizeof folder - 16) > 0);
+  char *slash = strrchr(folder, '/');
+  assert_non_null(slash);
+  strcpy(slash, "/plugins");
+  setenv("COLTRAIN_PLUGIN_DIR", folder, 1);
+}
+
+static void devices_with_faults_are_found(void **state) {
+  (void)state;
+  enum { FLIPS = 5, READ = 2 << 20 };
+  ct_rng rng = ct_rng_make(4);
+  use_plugins();
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; ++i)
+    expect_fault(i);
+  for (int i = 0; i < FLIPS; ++i)
+    expect_flip(1024 + ct_rng_below(&rng, READ - 1024));
+  struct cli_run run = cli_run("test --json - --device faulty:line=24", 0);
+  assert_int_equal(run.status, 1);
+  json_t *root = json_loads(run.out, 0, NULL);
+  assert_true(json_is_false(cli_at(root, "passed")));
+  assert_true(json_is_false(cli_at(named(cli_at(root, "parts"), "name", "memory"), "passed")));
+  assert_true(json_is_true(cli_at(named(cli_at(root, "parts"), "name", "product"), "passed")));
+  json_decref(root);
+  cli_run_free(&run);
+  unsetenv("COLTRAIN_PLUGIN_DIR");
+}
+
 /* What wrote it, for whoever reads it later. */
 static void json_says_what_wrote_it(void **state) {
   (void)state;
@@ -943,6 +1015,7 @@ int main(void) {
       cmocka_unit_test(registers_by_name),
       cmocka_unit_test(devices_are_reset),
       cmocka_unit_test(devices_test_themselves),
+      cmocka_unit_test(devices_with_faults_are_found),
       cmocka_unit_test(json_says_what_wrote_it),
       cmocka_unit_test(bench_without_a_simulator),
       cmocka_unit_test(devices_that_are_not_there),

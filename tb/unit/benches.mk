@@ -131,3 +131,9 @@ $(call dut,ct_uart_40,ct_uart,rtl/boards/ct_uart.sv,-GClockHz=40000000)
 $(call broken,ct_uart_late,ct_uart,rtl/boards/ct_uart.sv,s/8000 + Step/8000/,-GClockHz=25000000)
 $(call broken,ct_uart_early,ct_uart,rtl/boards/ct_uart.sv,s/8000 + Step/8000 + Step + Step/,-GClockHz=35000000)
 $(call bench,test_uart,ct_uart_25 ct_uart_35 ct_uart_40 ct_uart_late ct_uart_early)
+
+# The lamps, at clocks whose sixteenths of a second are short: the shortest there is, one of an odd number of cycles, one of a board's shape.
+$(call dut,ct_leds_32,ct_leds,rtl/boards/ct_leds.sv,-GClockHz=32 -GLamps=1)
+$(call dut,ct_leds_1000,ct_leds,rtl/boards/ct_leds.sv,-GClockHz=1000 -GLamps=7)
+$(call dut,ct_leds_1600,ct_leds,rtl/boards/ct_leds.sv,-GClockHz=1600)
+$(call bench,test_leds,ct_leds_32 ct_leds_1000 ct_leds_1600)

@@ -60,7 +60,6 @@ const struct conform_way *conform_way(const char *argument) {
                                    .start = start,
                                    .stop = stop,
                                    .killed = killed,
-                                   .accesses = 1000,
                                    .losses = 2,
                                    .lose = lose,
                                    .occupy = occupy,

@@ -15,6 +15,7 @@
 enum {
   PATTERNS = 68, /* of a register: every bit alone, every bit but one, and four words */
   CHUNK = 65536, /* bytes of the memory's pattern at a time */
+  LESS = 65536,  /* bytes that are asked for less than the time before, for the largest piece */
   M = 70,
   N = 50,
   K = 90,
@@ -113,13 +114,17 @@ static void fill(struct test *t, uint32_t *words, uint64_t addr, uint32_t flip) 
   }
 }
 
+static int wrong_word(struct test *t, uint64_t addr, uint32_t want, uint32_t got) {
+  say(t,
+      "the word at 0x%" PRIx64 " was written 0x%08" PRIx32 " and reads 0x%08" PRIx32
+      " (wrong bits: 0x%08" PRIx32 ")",
+      addr, want, got, want ^ got);
+  return CT_ERR_DEVICE;
+}
+
 static int check_chunk(struct test *t, uint64_t addr, const uint32_t *got, const uint32_t *want) {
-  for (size_t i = 0; i < CHUNK / 4; ++i) {
-    if (got[i] == want[i]) continue;
-    say(t, "the word at 0x%" PRIx64 " was written 0x%08" PRIx32 " and reads 0x%08" PRIx32,
-        addr + 4 * i, want[i], got[i]);
-    return CT_ERR_DEVICE;
-  }
+  for (size_t i = 0; i < CHUNK / 4; ++i)
+    if (got[i] != want[i]) return wrong_word(t, addr + 4 * i, want[i], got[i]);
   return CT_OK;
 }
 
@@ -139,10 +144,52 @@ static int pass(struct test *t, uint64_t base, uint64_t size, uint32_t flip) {
   return err ? failed(t, t->dev, err) : CT_OK;
 }
 
+/* Two words whose addresses differ in one bit alone, of which the second is written last. */
+static int one_line(struct test *t, uint64_t low, unsigned bit) {
+  const uint64_t at[2] = {low, low | UINT64_C(1) << bit};
+  const uint32_t want[2] = {UINT32_C(0x5a5a0000) | bit, UINT32_C(0xa5a5ff00) | bit};
+  uint32_t got[2] = {0, 0};
+  int err = CT_OK;
+  for (int i = 0; !err && i < 2; ++i)
+    err = ct_mem_write(t->dev, at[i], &want[i], sizeof want[i]);
+  for (int i = 0; !err && i < 2; ++i)
+    err = ct_mem_read(t->dev, at[i], &got[i], sizeof got[i]);
+  if (err) return failed(t, t->dev, err);
+  if (got[0] == want[1]) {
+    say(t,
+        "bit %u of its addresses does nothing: what is written to 0x%" PRIx64
+        " is read at 0x%" PRIx64 ", too",
+        bit, at[1], at[0]);
+    return CT_ERR_DEVICE;
+  }
+  for (int i = 0; i < 2; ++i)
+    if (got[i] != want[i]) return wrong_word(t, at[i], want[i], got[i]);
+  return CT_OK;
+}
+
+/* Every line of the address, also those that what is tried of the memory does not reach: in as much
+ * as is free in one piece. */
+static int test_lines(struct test *t) {
+  uint64_t base, size = t->info.dram_bytes;
+  int err = CT_ERR_NO_SPACE;
+  for (; size && (err = ct_mem_alloc(t->dev, size, &base)) == CT_ERR_NO_SPACE;)
+    size -= size < LESS ? size : LESS;
+  if (err) return failed(t, t->dev, err);
+  for (unsigned bit = 2; !err && bit < 64 && size >> bit; ++bit) {
+    const uint64_t one = UINT64_C(1) << bit;
+    const uint64_t low = base & one ? (base | (one - 1)) + 1 : base;
+    if ((low | one) + sizeof(uint32_t) <= base + size) err = one_line(t, low, bit);
+  }
+  ct_mem_free(t->dev, base);
+  return err;
+}
+
 static int test_memory(struct test *t) {
   const uint64_t size = (uint64_t)t->o->mib << 20;
   uint64_t base;
-  int err = ct_mem_alloc(t->dev, size, &base);
+  int err = test_lines(t);
+  if (err) return err;
+  err = ct_mem_alloc(t->dev, size, &base);
   if (err) return failed(t, t->dev, err);
   err = pass(t, base, size, 0);
   if (!err) err = pass(t, base, size, UINT32_MAX);
