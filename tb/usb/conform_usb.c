@@ -57,7 +57,7 @@ const struct conform_way *conform_way(const char *argument) {
                                          .start = start,
                                          .stop = stop,
                                          .killed = killed,
-                                         .accesses = 1000,
+                                         .accesses = CT_TB_SANITIZED ? 300 : 2000,
                                          .losses = 2,
                                          .lose = lose,
                                          .occupy = occupy,
