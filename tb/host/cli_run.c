@@ -103,7 +103,7 @@ void cli_assert_same_files(const char *a, const char *b) {
 
 /* ---- Running ---- */
 
-enum { MAX_ARGS = 64 };
+enum { MAX_ARGS = 64, PATIENCE_MS = 20000, STEP_MS = 20 };
 
 static void become(const char *args, const char *out, const char *err) {
   char *argv[MAX_ARGS + 2] = {program_path()}, *copy = strdup(args);
@@ -134,11 +134,38 @@ pid_t cli_start(const char *args, const char *out, const char *err) {
   return pid;
 }
 
+/* Whether a signal does what the program wants: it has a handler, or there can be none; or the
+ * program has ended. */
+static bool is_caught(pid_t pid, int signal) {
+  char path[64], line[256];
+  unsigned long long caught = 0;
+  bool found = false, ended = false;
+  if (signal == SIGKILL) return true;
+  snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+  FILE *f = fopen(path, "r");
+  while (f && fgets(line, sizeof line, f)) {
+    found |= sscanf(line, "SigCgt: %llx", &caught) == 1;
+    ended |= !strncmp(line, "State:\tZ", 8);
+  }
+  if (f) fclose(f);
+  return !found || ended || caught >> (signal - 1) & 1;
+}
+
+/* On a busy machine a program may not have its handler by then: then the time begins when it has.
+ */
+static void wait_for_moment(pid_t pid, unsigned after_ms, int signal) {
+  cli_sleep_ms(after_ms);
+  if (is_caught(pid, signal)) return;
+  for (unsigned ms = 0; ms < PATIENCE_MS && !is_caught(pid, signal); ms += STEP_MS)
+    cli_sleep_ms(STEP_MS);
+  cli_sleep_ms(after_ms);
+}
+
 struct cli_run cli_run_signal(const char *args, unsigned after_ms, int signal) {
   const char *out = cli_path("stdout"), *err = cli_path("stderr");
   const pid_t pid = cli_start(args, out, err);
   if (after_ms) {
-    cli_sleep_ms(after_ms);
+    wait_for_moment(pid, after_ms, signal);
     kill(pid, signal);
   }
   int status = 0;
