@@ -141,7 +141,7 @@ static void a_board_is_lost(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_same_bits_as_the_emulator),
-      cmocka_unit_test(the_board_s_line),
+      CT_PLAIN_TEST(the_board_s_line),
       cmocka_unit_test(what_is_refused),
       cmocka_unit_test(none_is_listed),
       cmocka_unit_test(a_board_is_lost),
