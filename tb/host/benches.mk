@@ -69,15 +69,14 @@ $(call host_test,test_calls,tb/host/test_calls.c)
 $(call host_test,test_handles,tb/host/test_handles.c tb/host/tiny_program.c)
 $(BUILD)/tb/test_handles $(BUILD)/tb/test_handles.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_async,tb/host/test_async.c tb/host/tiny_program.c tb/host/flaky.c)
-# A device that says that it has more memory than it has: a transport of its own, in front of emu:.
-# (And for test_cli one with a fault.)
-$(BUILD)/tb/plugins/%.so: tb/host/%.c | $(GEN_H)
+# A device with a fault: a transport of its own, in front of emu:.
+$(BUILD)/tb/plugins/faulty.so: tb/host/faulty.c | $(GEN_H)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) -shared -fPIC -o $@ $<
 $(BUILD)/tb/test_cli $(BUILD)/tb/test_cli.san: | $(BUILD)/tb/plugins/faulty.so
 $(call host_test,test_memory,tb/host/test_memory.c tb/host/tiny_program.c)
-$(BUILD)/tb/test_memory $(BUILD)/tb/test_memory.san: | $(BUILD)/tb/plugins/large.so $(BUILD)/lib/coltrain/sim.so
+$(BUILD)/tb/test_memory $(BUILD)/tb/test_memory.san: | $(BUILD)/tb/plugins/faulty.so $(BUILD)/lib/coltrain/sim.so
 # Allocations of the library come to the test, which refuses some.
 $(call host_test,test_nomemory,tb/host/test_nomemory.c,-Wl$(comma)--wrap=malloc$(comma)--wrap=calloc$(comma)--wrap=realloc$(comma)--wrap=aligned_alloc$(comma)--wrap=strdup$(comma)--wrap=free$(comma)--wrap=mmap$(comma)--wrap=munmap)
 $(call host_test,test_endless,tb/host/test_endless.c)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The transport "faulty:FAULT=NUMBER" of test_cli: an emulated device of 32 MiB with one fault.
+ * The transport "faulty:FAULT=NUMBER" of test_cli and test_memory: an emulated device of 32 MiB
+ * with one fault.
  *
  *   stuck=ADDRESS   bit 3 of that byte of memory is always 1
  *   line=BIT        that bit of memory's addresses is always 0, where the host reads and writes
@@ -8,6 +9,7 @@
  *   job=NUMBER      what that job, from 1, leaves in memory has a wrong bit
  *   keep=BIT        that bit of the training context's WATCHDOG is always 0
  *   same=0          both contexts' WATCHDOG are one register
+ *   size=MIB        it says that it has so much memory
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,7 +28,7 @@ enum {
   WATCHDOG_1 = WATCHDOG_0 + CT_CTX_STRIDE
 };
 
-enum kind { STUCK, LINE, FLIP, JOB, KEEP, SAME, KINDS };
+enum kind { STUCK, LINE, FLIP, JOB, KEEP, SAME, SIZE, KINDS };
 
 struct faulty {
   void *emu;
@@ -36,7 +38,8 @@ struct faulty {
 };
 
 static bool parse(struct faulty *f, const char *args) {
-  static const char *const names[KINDS] = {"stuck=", "line=", "flip=", "job=", "keep=", "same="};
+  static const char *const names[KINDS] = {
+      "stuck=", "line=", "flip=", "job=", "keep=", "same=", "size="};
   for (int k = 0; k < KINDS; ++k) {
     const size_t n = strlen(names[k]);
     if (strncmp(args, names[k], n) != 0) continue;
@@ -78,6 +81,7 @@ static int faulty_reg_read(void *self, uint32_t offset, uint32_t *value) {
   struct faulty *f = self;
   const int err = ct_transport_emu.reg_read(f->emu, register_at(f, offset), value);
   if (f->kind == KEEP && offset == WATCHDOG_1) *value &= ~(UINT32_C(1) << f->number);
+  if (f->kind == SIZE && offset == CT_REG_DRAM_BYTES) *value = (uint32_t)f->number;
   return err;
 }
 

@@ -75,7 +75,7 @@ static void check_size(unsigned mib) {
   uint64_t addr;
   const struct ct_options options = {.log = hear, .log_arg = &said, .log_level = CT_LOG_WARNING};
   const uint64_t used = mib < 65536 ? mib : 65535;
-  snprintf(uri, sizeof uri, "large:%u", mib);
+  snprintf(uri, sizeof uri, "faulty:size=%u", mib);
   if (ct_open_with(uri, &options, &dev)) fail_msg("%s", ct_last_error(NULL));
   OK(ct_info(dev, &info));
   assert_true(info.dram_bytes == used * MIB);

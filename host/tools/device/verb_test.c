@@ -15,7 +15,6 @@
 enum {
   PATTERNS = 68, /* of a register: every bit alone, every bit but one, and four words */
   CHUNK = 65536, /* bytes of the memory's pattern at a time */
-  LESS = 65536,  /* bytes that are asked for less than the time before, for the largest piece */
   M = 70,
   N = 50,
   K = 90,
@@ -170,10 +169,9 @@ static int one_line(struct test *t, uint64_t low, unsigned bit) {
 /* Every line of the address, also those that what is tried of the memory does not reach: in as much
  * as is free in one piece. */
 static int test_lines(struct test *t) {
-  uint64_t base, size = t->info.dram_bytes;
-  int err = CT_ERR_NO_SPACE;
-  for (; size && (err = ct_mem_alloc(t->dev, size, &base)) == CT_ERR_NO_SPACE;)
-    size -= size < LESS ? size : LESS;
+  const uint64_t size = ct_heap_largest(&t->dev->data);
+  uint64_t base;
+  int err = ct_mem_alloc(t->dev, size, &base);
   if (err) return failed(t, t->dev, err);
   for (unsigned bit = 2; !err && bit < 64 && size >> bit; ++bit) {
     const uint64_t one = UINT64_C(1) << bit;
