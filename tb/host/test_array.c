@@ -107,7 +107,7 @@ static void test_lenets_on_cores(void **state) {
   struct rig r;
   (void)state;
   rig_open(&r, "sim:", NULL);
-  lenets(&r, 1, 5);
+  lenets(&r, 1, 3);
   for (unsigned i = 1; i <= MEMBERS; ++i)
     assert_true(member(&r, i).cycles > 0);
   rig_close(&r);
